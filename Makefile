@@ -1,0 +1,57 @@
+# Every target sets up what it needs by itself and says what it does. `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv --no-progress
+PYTEST := $(BIN)/pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-torch demo check test generate requirements clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+$(BIN)/uv: requirements/bootstrap.txt
+	@echo "== a Python environment in $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
+	@touch $@
+
+$(VENV)/dev.ready: $(BIN)/uv requirements/dev.txt pyproject.toml
+	@echo "== Trainwright and its tools into $(VENV)"
+	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/torch.ready: $(VENV)/dev.ready requirements/torch.txt
+	@echo "== PyTorch into $(VENV) (a few GB the first time)"
+	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/torch.txt
+	@touch $@
+
+setup: $(VENV)/dev.ready ## an environment in .venv with the command `trainwright` in it
+	@echo "ready: $(BIN)/trainwright --help"
+
+setup-torch: $(VENV)/torch.ready ## the same, with PyTorch for the pods of the demo and the tests
+
+demo: setup-torch ## train a 2-node x 2-process PyTorch model on this machine
+	@$(BIN)/python examples/torch-ddp/demo.py
+
+check: setup ## lint, types, import directions
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+test: setup-torch ## the tests a clone alone can run: units and whole paths with real processes
+	$(PYTEST) -n 2 tests
+
+generate: setup ## write generated files anew (CRDs, schemas)
+	$(BIN)/python -m trainwright.api.generate
+
+requirements: $(BIN)/uv ## pin the requirements anew, with hashes and without any registry's address
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header requirements/bootstrap.in -o requirements/bootstrap.txt
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra dev pyproject.toml -o requirements/dev.txt
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header requirements/torch.in -o requirements/torch.txt
+
+clean: ## remove the environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

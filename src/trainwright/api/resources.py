@@ -1,0 +1,56 @@
+"""The Kubernetes resources that Trainwright speaks of, each by the name its URL uses.
+
+A `Resource` is what a client needs to build a path and a decoder needs to name a kind. It carries no behaviour that does I/O.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """One served type: `Resource("batch", "v1", "jobs", "Job")` is `/apis/batch/v1/namespaces/{ns}/jobs`."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_resource(self) -> str:
+        """The name error messages use: `trainjobs.trainer.kubeflow.org`, or `pods` in the core group."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+TRAINER_GROUP = "trainer.kubeflow.org"
+
+TRAIN_JOBS = Resource(TRAINER_GROUP, "v1alpha1", "trainjobs", "TrainJob")
+TRAINING_RUNTIMES = Resource(TRAINER_GROUP, "v1alpha1", "trainingruntimes", "TrainingRuntime")
+CLUSTER_TRAINING_RUNTIMES = Resource(
+    TRAINER_GROUP, "v1alpha1", "clustertrainingruntimes", "ClusterTrainingRuntime", namespaced=False
+)
+
+JOB_SETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
+POD_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+VOLCANO_POD_GROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
+
+JOBS = Resource("batch", "v1", "jobs", "Job")
+CONTROLLER_REVISIONS = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+CUSTOM_RESOURCE_DEFINITIONS = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
+)
+
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+PODS = Resource("", "v1", "pods", "Pod")
+SERVICES = Resource("", "v1", "services", "Service")
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+SECRETS = Resource("", "v1", "secrets", "Secret")
+EVENTS = Resource("", "v1", "events", "Event")

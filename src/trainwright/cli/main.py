@@ -1,0 +1,144 @@
+"""The commands of `trainwright`: their names, flags and help.
+
+Each command is one entry of `COMMANDS`: what it is for, how its flags are declared, and the function that does the work.
+The function's module is imported when the command is called and not before. A `Failure` becomes one line on standard
+error and an exit code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+from trainwright.cli.directory import default_directory
+from trainwright.cli.failure import Failure
+from trainwright.version import __version__
+
+Arguments = argparse.ArgumentParser
+
+
+class Command(NamedTuple):
+    name: str
+    help: str
+    declare: Callable[[Arguments], None]
+    work: str
+    """`module:function`; the function takes the parsed flags as keywords and returns the exit code."""
+
+
+def _directory(parser: Arguments) -> None:
+    parser.add_argument(
+        "--dir",
+        dest="directory",
+        type=Path,
+        default=default_directory(),
+        metavar="DIR",
+        help="where the local cluster keeps its state (default: trainwright in the XDG state directory)",
+    )
+
+
+def _cluster(parser: Arguments) -> None:
+    _directory(parser)
+    parser.add_argument("-n", "--namespace", default="default", metavar="NS", help="the namespace (default: default)")
+
+
+def _up(parser: Arguments) -> None:
+    _directory(parser)
+    parser.add_argument(
+        "--port", type=_port, default=0, help="the API server's port (default: the last one, or a free one)"
+    )
+    parser.add_argument("-d", "--detach", action="store_true", help="return as soon as a TrainJob can be created")
+    parser.add_argument(
+        "--api-only", action="store_true", help="only the API server with its CRDs: no operator, no pods"
+    )
+
+
+def _run(parser: Arguments) -> None:
+    parser.add_argument("file", help="a file with one TrainJob and what it needs, or - for standard input")
+    _cluster(parser)
+
+
+def _get(parser: Arguments) -> None:
+    kinds = ("trainjobs", "runtimes", "pods")
+    parser.add_argument(
+        "kind", nargs="?", default="trainjobs", choices=kinds, help="trainjobs (default), runtimes or pods"
+    )
+    parser.add_argument("name", nargs="?", help="only this one")
+    _cluster(parser)
+
+
+def _logs(parser: Arguments) -> None:
+    parser.add_argument("name", help="the TrainJob")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on until the TrainJob ends")
+    _cluster(parser)
+
+
+def _delete(parser: Arguments) -> None:
+    parser.add_argument("name", help="the TrainJob")
+    _cluster(parser)
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= 65535:
+        raise argparse.ArgumentTypeError(f"{port} is not a port: 0 to 65535")
+    return port
+
+
+COMMANDS = (
+    Command(
+        "up", "start a local cluster: an API server, the operator, and a node that runs pods as processes", _up, "up:up"
+    ),
+    Command("down", "stop the local cluster and every process of its pods", _directory, "up:down"),
+    Command("status", "say whether the local cluster runs and how to reach it", _directory, "up:status"),
+    Command(
+        "run",
+        "run a TrainJob and follow it to its end, on the cluster that is up or on one of its own",
+        _run,
+        "run:run",
+    ),
+    Command("get", "show TrainJobs with what they wait for, the runtimes there are, or the pods", _get, "get:get"),
+    Command("logs", "print what a TrainJob's ranks printed, each line with its rank in front", _logs, "logs:logs"),
+    Command("delete", "delete a TrainJob and wait until nothing of it is left", _delete, "delete:delete"),
+)
+
+
+def parser() -> Arguments:
+    root = argparse.ArgumentParser(
+        prog="trainwright",
+        description="Distributed ML training from one YAML file: on a Kubernetes cluster, or on this machine with none.",
+    )
+    root.add_argument("--version", action="version", version=f"trainwright {__version__}")
+    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        sub = commands.add_parser(
+            command.name, help=command.help, description=f"{command.help[0].upper()}{command.help[1:]}."
+        )
+        command.declare(sub)
+        sub.set_defaults(work=command.work)
+    return root
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; a user's mistake ends in one sentence."""
+    flags = vars(parser().parse_args(argv))
+    module, function = flags.pop("work").split(":")
+    try:
+        code: int = getattr(import_module(f"trainwright.cli.{module}"), function)(**flags)
+    except Failure as failure:
+        print(f"trainwright: {failure.message}", file=sys.stderr)
+        return failure.code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of our output (head, less) has left: not an error of ours
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

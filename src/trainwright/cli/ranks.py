@@ -1,0 +1,47 @@
+"""Whose line is it? Every line a pod prints, with the rank that printed it in front.
+
+A pod is one node of the training and may run several ranks. `torchrun --tee` marks each line with the local rank
+(`[default1]:…`); a node with one process is its rank. Where neither tells, the node's name stands in front.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from trainwright.cli.sentences import COMPLETION_INDEX, REPLICATED_JOB, Object, label_of
+
+TEE_MARK = re.compile(r"\[[A-Za-z_]+(\d+)\]:")
+
+
+class Speaker(NamedTuple):
+    """A pod as the source of lines."""
+
+    label: str
+    node: int | None
+    processes: int | None
+    """How many ranks the pod runs, where that is known before it starts."""
+
+    def attribute(self, line: str) -> tuple[str, str]:
+        """Who said it, and what was said."""
+        if self.node is not None and (mark := TEE_MARK.match(line)) and self.processes:
+            return f"rank {self.node * self.processes + int(mark[1])}", line[mark.end() :]
+        if self.node is not None and self.processes == 1:
+            return f"rank {self.node}", line
+        return self.label, line
+
+
+def speaker(pod: Object) -> Speaker:
+    labels = pod["metadata"].get("labels", {})
+    index = labels.get(COMPLETION_INDEX)
+    is_node = labels.get(REPLICATED_JOB) == "node" and index is not None
+    return Speaker(label_of(pod), int(index) if is_node else None, _processes(pod) if is_node else None)
+
+
+def _processes(pod: Object) -> int | None:
+    """Ranks per pod: torchrun's own variable where it is a number, one where nothing says otherwise."""
+    for container in pod["spec"].get("containers", []):
+        for variable in container.get("env", []):
+            if variable["name"] == "PET_NPROC_PER_NODE":
+                return int(variable["value"]) if str(variable.get("value", "")).isdigit() else None
+    return 1

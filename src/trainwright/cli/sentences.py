@@ -1,0 +1,141 @@
+"""Where objects become sentences: what a TrainJob is doing, and what it waits for.
+
+In: a TrainJob, its JobSet and its pods as the API serves them. Out: one `Phase`, a short name with a sentence. Nothing
+here asks the API or the clock, so that `run`, `get` and whatever comes later say the same words about the same state.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+Object = dict[str, Any]
+
+JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
+REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+class Phase(NamedTuple):
+    name: str
+    """Pending, Running, Suspended, Complete or Failed: the words of `status.state`."""
+    sentence: str
+
+    @property
+    def is_final(self) -> bool:
+        return self.name in ("Complete", "Failed")
+
+
+def condition(obj: Object, kind: str) -> Object | None:
+    """The condition of this type, when it is True."""
+    for item in obj.get("status", {}).get("conditions", []):
+        if item["type"] == kind and item["status"] == "True":
+            return dict(item)
+    return None
+
+
+def phase_of(job: Object, jobset: Object | None, pods: list[Object]) -> Phase:
+    """The phase of a TrainJob with the reason for whatever it waits for."""
+    for kind in ("Complete", "Failed"):
+        if found := condition(job, kind):
+            return Phase(kind, found.get("message") or found.get("reason", ""))
+    if job.get("spec", {}).get("suspend"):
+        return Phase("Suspended", "suspended by spec.suspend; set it to false to start")
+    if jobset is None:
+        return Phase("Pending", job.get("status", {}).get("message") or "waiting for the operator to build its JobSet")
+    return _phase_of_pods(jobset, pods)
+
+
+def _phase_of_pods(jobset: Object, pods: list[Object]) -> Phase:
+    expected = expected_pods(jobset)
+    if not pods:
+        return Phase("Pending", "waiting for the JobSet controller to create its jobs and pods")
+    for pod in sorted(pods, key=name_of):
+        if reason := waiting_reason(pod):
+            return Phase("Pending", f"{label_of(pod)} waits: {reason}")
+    running = [pod for pod in pods if phase_name(pod) == "Running"]
+    if waiting := _waiting_for_dependencies(jobset, pods):
+        return Phase("Pending" if not running else "Running", f"{_count(len(running), 'pod')} running; {waiting}")
+    if len(pods) < expected:
+        return Phase("Pending", f"{len(pods)} of {_count(expected, 'pod')} created")
+    finished = sum(phase_name(pod) == "Succeeded" for pod in pods)
+    tail = f", {finished} finished" if finished else ""
+    return Phase("Running", f"{len(running)} of {_count(expected, 'pod')} running{tail}")
+
+
+def expected_pods(jobset: Object) -> int:
+    total = 0
+    for job in jobset["spec"].get("replicatedJobs", []):
+        total += int(job.get("replicas", 1)) * int(job["template"]["spec"].get("parallelism", 1))
+    return total
+
+
+def _waiting_for_dependencies(jobset: Object, pods: list[Object]) -> str:
+    """What the first replicated job without pods depends on."""
+    begun = {pod["metadata"].get("labels", {}).get(REPLICATED_JOB) for pod in pods}
+    for job in jobset["spec"].get("replicatedJobs", []):
+        if job["name"] not in begun and (needs := job.get("dependsOn")):
+            wanted = " and ".join(f"{need['name']} to be {need['status']}" for need in needs)
+            return f"{job['name']} waits for {wanted}"
+    return ""
+
+
+def waiting_reason(pod: Object) -> str:
+    """Why a pod does not run yet, or nothing when it does or has."""
+    if phase_name(pod) != "Pending":
+        return ""
+    status = pod.get("status", {})
+    for item in status.get("conditions", []):
+        if item["type"] == "PodScheduled" and item["status"] == "False":
+            return item.get("message") or "no node takes it yet"
+    for container in status.get("initContainerStatuses", []) + status.get("containerStatuses", []):
+        waiting = container.get("state", {}).get("waiting")
+        if waiting:
+            detail = f": {waiting['message']}" if waiting.get("message") else ""
+            return f"container {container['name']} is {waiting.get('reason', 'waiting')}{detail}"
+    return "it is being started" if pod.get("spec", {}).get("nodeName") else "no node has been chosen for it yet"
+
+
+def failed_containers(pods: list[Object]) -> list[tuple[Object, str, str]]:
+    """The containers that ended badly, first to fail first: pod, container, and how it ended."""
+    failures: list[tuple[str, Object, str, str]] = []
+    for pod in pods:
+        for container in pod.get("status", {}).get("initContainerStatuses", []) + pod.get("status", {}).get(
+            "containerStatuses", []
+        ):
+            for state in (container.get("state", {}), container.get("lastState", {})):
+                ended = state.get("terminated")
+                if ended and ended.get("exitCode") != 0:
+                    failures.append((ended.get("finishedAt", ""), pod, container["name"], how_it_ended(ended)))
+                    break
+    return [(pod, container, how) for _, pod, container, how in sorted(failures, key=lambda item: item[0])]
+
+
+def how_it_ended(terminated: Object) -> str:
+    text = (
+        f"ended by signal {terminated['signal']}"
+        if terminated.get("signal")
+        else f"exited with code {terminated.get('exitCode')}"
+    )
+    if terminated.get("reason") not in (None, "Error", "Completed"):
+        text += f" ({terminated['reason']})"
+    return f"{text}: {terminated['message']}" if terminated.get("message") else text
+
+
+def phase_name(pod: Object) -> str:
+    return str(pod.get("status", {}).get("phase", "Pending"))
+
+
+def name_of(obj: Object) -> str:
+    return str(obj["metadata"]["name"])
+
+
+def label_of(pod: Object) -> str:
+    """What a person calls a pod: `node-0`, or the initializer's name."""
+    labels = pod["metadata"].get("labels", {})
+    job = labels.get(REPLICATED_JOB) or name_of(pod)
+    index = labels.get(COMPLETION_INDEX)
+    return job if index is None or job.endswith("-initializer") else f"{job}-{index}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

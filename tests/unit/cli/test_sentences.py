@@ -1,0 +1,109 @@
+"""Every wait is given a reason, in words that name the pod or the job that waits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trainwright.cli.sentences import COMPLETION_INDEX, REPLICATED_JOB, failed_containers, phase_of
+
+Object = dict[str, Any]
+
+
+def jobset(*jobs: Object) -> Object:
+    return {"metadata": {"name": "j"}, "spec": {"replicatedJobs": list(jobs)}}
+
+
+def replicated(name: str, parallelism: int, **more: Any) -> Object:
+    return {"name": name, "template": {"spec": {"parallelism": parallelism}}, **more}
+
+
+def pod(job: str, index: int, phase: str, **status: Any) -> Object:
+    labels = {REPLICATED_JOB: job, COMPLETION_INDEX: str(index)}
+    return {
+        "metadata": {"name": f"j-{job}-0-{index}-abcde", "labels": labels},
+        "spec": {},
+        "status": {"phase": phase, **status},
+    }
+
+
+UNSCHEDULABLE = [
+    {"type": "PodScheduled", "status": "False", "message": "0/1 nodes fit: it asks for 8 CPUs, the node has 2"}
+]
+CRASHING = [{"name": "node", "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}}}]
+
+
+@pytest.mark.parametrize(
+    ("job", "job_set", "pods", "expected"),
+    [
+        ({}, None, [], ("Pending", "waiting for the operator to build its JobSet")),
+        ({"status": {"message": 'no runtime "x"'}}, None, [], ("Pending", 'no runtime "x"')),
+        ({"spec": {"suspend": True}}, None, [], ("Suspended", "suspended by spec.suspend; set it to false to start")),
+        (
+            {},
+            jobset(replicated("node", 2)),
+            [],
+            ("Pending", "waiting for the JobSet controller to create its jobs and pods"),
+        ),
+        (
+            {},
+            jobset(replicated("node", 2)),
+            [pod("node", 0, "Running"), pod("node", 1, "Pending", conditions=UNSCHEDULABLE)],
+            ("Pending", "node-1 waits: 0/1 nodes fit: it asks for 8 CPUs, the node has 2"),
+        ),
+        (
+            {},
+            jobset(replicated("node", 1)),
+            [pod("node", 0, "Pending", containerStatuses=CRASHING)],
+            ("Pending", "node-0 waits: container node is CrashLoopBackOff: back-off 20s"),
+        ),
+        (
+            {},
+            jobset(
+                replicated("dataset-initializer", 1),
+                replicated("node", 2, dependsOn=[{"name": "dataset-initializer", "status": "Complete"}]),
+            ),
+            [pod("dataset-initializer", 0, "Running")],
+            ("Running", "1 pod running; node waits for dataset-initializer to be Complete"),
+        ),
+        ({}, jobset(replicated("node", 2)), [pod("node", 0, "Running")], ("Pending", "1 of 2 pods created")),
+        (
+            {},
+            jobset(replicated("node", 2)),
+            [pod("node", 0, "Running"), pod("node", 1, "Succeeded")],
+            ("Running", "1 of 2 pods running, 1 finished"),
+        ),
+        (
+            {
+                "status": {
+                    "conditions": [
+                        {"type": "Failed", "status": "True", "reason": "FailedJobs", "message": "one failed"}
+                    ]
+                }
+            },
+            None,
+            [],
+            ("Failed", "one failed"),
+        ),
+    ],
+)
+def test_phase_names_what_it_waits_for(
+    job: Object, job_set: Object | None, pods: list[Object], expected: tuple[str, str]
+) -> None:
+    assert phase_of(job, job_set, pods) == expected
+
+
+def test_the_container_that_failed_first_is_named_first() -> None:
+    def ended(code: int, at: str) -> list[Object]:
+        return [{"name": "node", "state": {"terminated": {"exitCode": code, "finishedAt": at, "reason": "Error"}}}]
+
+    pods = [
+        pod("node", 0, "Failed", containerStatuses=ended(1, "2026-01-01T00:00:09Z")),
+        pod("node", 1, "Failed", containerStatuses=ended(3, "2026-01-01T00:00:05Z")),
+        pod("node", 2, "Succeeded", containerStatuses=ended(0, "2026-01-01T00:00:01Z")),
+    ]
+    assert [(p["metadata"]["name"], how) for p, _, how in failed_containers(pods)] == [
+        ("j-node-0-1-abcde", "exited with code 3"),
+        ("j-node-0-0-abcde", "exited with code 1"),
+    ]

@@ -1,0 +1,434 @@
+"""The Kubernetes API as methods: objects in, objects out, one error tree.
+
+Objects are plain JSON (`dict`) unless `decode=` names a msgspec type; then only the fields that type declares are
+built, which is what stores of thousands of objects want. No method retries (a 401 with renewable credentials aside):
+what to do about a failure is the caller's decision, and a write whose outcome is unknown must be read again, not
+repeated blindly.
+
+    async with Client(HttpTransport(kubeconfig.load(path))) as client:
+        job = await client.get(TRAIN_JOBS, "mnist", "default")
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar, overload
+
+import msgspec
+
+from trainwright.api.resources import PODS, Resource
+from trainwright.client import requests
+from trainwright.client.aio import HttpTransport
+from trainwright.client.errors import DecodeError, Status, error_of, error_of_answer
+from trainwright.client.kubeconfig import Connection
+from trainwright.client.requests import DeleteOptions, Request
+from trainwright.client.servertime import ServerTime
+from trainwright.client.transport import Answer, Stream, Transport
+
+T = TypeVar("T")
+JSON = dict[str, Any]
+
+REQUEST_DEADLINE = 30.0
+WATCH_IDLE_SECONDS = 120.0
+PAGE_SIZE = 500
+
+
+class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+    remaining_item_count: int | None = None
+
+
+class ObjectList(msgspec.Struct, Generic[T]):
+    """A list answer: the version it shows, and its items."""
+
+    items: list[T] | None = None
+    metadata: ListMeta = ListMeta()
+
+    @property
+    def resource_version(self) -> str:
+        return self.metadata.resource_version
+
+
+class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
+    """One event of a watch: ADDED, MODIFIED, DELETED with an object, or BOOKMARK with only a version."""
+
+    type: str
+    object: T | None
+    resource_version: str
+
+
+class _WireEvent(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Versioned(msgspec.Struct):
+    metadata: ListMeta = ListMeta()
+
+
+_event_decoder = msgspec.json.Decoder(_WireEvent)
+_version_decoder = msgspec.json.Decoder(_Versioned)
+_status_decoder = msgspec.json.Decoder(Status)
+
+
+class Client:
+    """One API server, as one user. `async with` opens and closes its transport."""
+
+    def __init__(
+        self, transport: Transport, *, namespace: str = "default", on_warning: Callable[[str], None] | None = None
+    ) -> None:
+        self.transport = transport
+        self.namespace = namespace
+        self.server_time = ServerTime()
+        self._on_warning = on_warning
+        self._decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+
+    @classmethod
+    def to(cls, connection: Connection, *, on_warning: Callable[[str], None] | None = None) -> Self:
+        """A client for a connection, over HTTP: `Client.to(kubeconfig.load(path))`."""
+        return cls(HttpTransport(connection), namespace=connection.namespace, on_warning=on_warning)
+
+    async def __aenter__(self) -> Self:
+        await self.transport.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.transport.close()
+
+    # Reading
+
+    @overload
+    async def get(
+        self, resource: Resource, name: str, namespace: str | None = None, *, subresource: str | None = None
+    ) -> JSON: ...
+    @overload
+    async def get(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        subresource: str | None = None,
+        decode: type[T],
+        metadata_only: bool = False,
+    ) -> T: ...
+    async def get(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        subresource: str | None = None,
+        decode: Any = JSON,
+        metadata_only: bool = False,
+    ) -> Any:
+        return await self._send(requests.get(resource, name, namespace, subresource, metadata=metadata_only), decode)
+
+    @overload
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        resource_version: str | None = None,
+        page_size: int | None = PAGE_SIZE,
+    ) -> ObjectList[JSON]: ...
+    @overload
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        resource_version: str | None = None,
+        page_size: int | None = PAGE_SIZE,
+        decode: type[T],
+        metadata_only: bool = False,
+    ) -> ObjectList[T]: ...
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        resource_version: str | None = None,
+        page_size: int | None = PAGE_SIZE,
+        decode: Any = JSON,
+        metadata_only: bool = False,
+    ) -> ObjectList[Any]:
+        """All objects, in one namespace or in all, read page by page. `Expired` when a page's token has become too
+        old.
+        """
+        items: list[Any] = []
+        token: str | None = None
+        while True:
+            request = requests.list_page(
+                resource,
+                namespace,
+                label_selector=label_selector,
+                field_selector=field_selector,
+                limit=page_size,
+                continue_token=token,
+                resource_version=resource_version,
+                metadata=metadata_only,
+            )
+            page: ObjectList[Any] = await self._send(request, ObjectList[decode])
+            items += page.items or ()
+            token = page.metadata.continue_
+            if not token:
+                return ObjectList(items, page.metadata)
+
+    @asynccontextmanager
+    async def watch(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        resource_version: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        timeout_seconds: int | None = None,
+        idle_seconds: float = WATCH_IDLE_SECONDS,
+        decode: Any = JSON,
+        metadata_only: bool = False,
+    ) -> AsyncIterator[AsyncIterator[WatchEvent[Any]]]:
+        """An open watch: `async with client.watch(…) as events: async for event in events: …`.
+
+        The iterator ends when the server ends the stream. An ERROR event is raised, as `Expired` when the version is
+        too old.
+        """
+        request = requests.watch(
+            resource,
+            namespace,
+            resource_version=resource_version,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            timeout_seconds=timeout_seconds,
+            metadata=metadata_only,
+        )
+        async with self._stream(request, idle_seconds) as stream:
+            yield self._events(stream, self._decoder(decode))
+
+    async def raw(self, path: str, *, decode: Any = JSON) -> Any:
+        """A GET of a path that is no resource, such as `/version`; `decode=bytes` for the body as it is."""
+        return await self._send(requests.raw(path), decode)
+
+    # Writing
+
+    async def create(
+        self,
+        resource: Resource,
+        body: Any,
+        namespace: str | None = None,
+        *,
+        name: str | None = None,
+        subresource: str | None = None,
+        field_manager: str | None = None,
+        field_validation: str | None = None,
+        dry_run: bool = False,
+        decode: Any = JSON,
+    ) -> Any:
+        """POST. `name` and `subresource` together post to a subresource, such as a pod's binding."""
+        path = requests.path_of(resource, namespace, name, subresource)
+        request = requests.write(
+            "POST", path, body, field_manager=field_manager, field_validation=field_validation, dry_run=dry_run
+        )
+        return await self._send(request, decode)
+
+    async def update(
+        self,
+        resource: Resource,
+        body: Any,
+        *,
+        name: str,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        field_manager: str | None = None,
+        field_validation: str | None = None,
+        dry_run: bool = False,
+        decode: Any = JSON,
+    ) -> Any:
+        """PUT. A `resourceVersion` in the body makes it fail with `Conflict` when the object has changed since."""
+        path = requests.path_of(resource, namespace, name, subresource)
+        request = requests.write(
+            "PUT", path, body, field_manager=field_manager, field_validation=field_validation, dry_run=dry_run
+        )
+        return await self._send(request, decode)
+
+    async def apply(
+        self,
+        resource: Resource,
+        body: Any,
+        *,
+        name: str,
+        namespace: str | None = None,
+        field_manager: str,
+        force: bool = True,
+        subresource: str | None = None,
+        field_validation: str | None = None,
+        dry_run: bool = False,
+        decode: Any = JSON,
+    ) -> Any:
+        """Server-side apply of exactly the fields in `body`, as `field_manager`."""
+        path = requests.path_of(resource, namespace, name, subresource)
+        request = requests.write(
+            "PATCH",
+            path,
+            body,
+            content_type=requests.APPLY_PATCH,
+            field_manager=field_manager,
+            field_validation=field_validation,
+            force=force,
+            dry_run=dry_run,
+        )
+        return await self._send(request, decode)
+
+    async def patch(
+        self,
+        resource: Resource,
+        body: Any,
+        *,
+        name: str,
+        namespace: str | None = None,
+        content_type: str = requests.MERGE_PATCH,
+        subresource: str | None = None,
+        field_manager: str | None = None,
+        field_validation: str | None = None,
+        dry_run: bool = False,
+        decode: Any = JSON,
+    ) -> Any:
+        """A merge patch, or with `content_type` a JSON patch or a strategic merge patch."""
+        path = requests.path_of(resource, namespace, name, subresource)
+        request = requests.write(
+            "PATCH",
+            path,
+            body,
+            content_type=content_type,
+            field_manager=field_manager,
+            field_validation=field_validation,
+            dry_run=dry_run,
+        )
+        return await self._send(request, decode)
+
+    async def delete(
+        self, resource: Resource, name: str, namespace: str | None = None, options: DeleteOptions | None = None
+    ) -> JSON:
+        """DELETE, bound to a uid and version where `options` say so. The answer is a Status or the object, still
+        finalizing.
+        """
+        answer: JSON = await self._send(requests.delete(resource, name, namespace, options or DeleteOptions()), JSON)
+        return answer
+
+    async def delete_all(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        options: DeleteOptions | None = None,
+    ) -> JSON:
+        """DELETE of a collection, in one namespace."""
+        query = requests.query_of({"labelSelector": label_selector})
+        answer: JSON = await self._send(
+            requests.delete(resource, None, namespace, options or DeleteOptions(), query), JSON
+        )
+        return answer
+
+    # Logs
+
+    @asynccontextmanager
+    async def logs(
+        self,
+        name: str,
+        namespace: str,
+        *,
+        container: str | None = None,
+        follow: bool = False,
+        previous: bool = False,
+        timestamps: bool = False,
+        since_seconds: int | None = None,
+        since_time: str | None = None,
+        tail_lines: int | None = None,
+        limit_bytes: int | None = None,
+        idle_seconds: float = 24 * 3600.0,
+    ) -> AsyncIterator[Stream]:
+        """A pod's log as a stream of `lines()` or `chunks()`. A training job may be silent for hours, hence the long
+        idle limit.
+        """
+        query = requests.query_of(
+            {
+                "container": container,
+                "follow": follow or None,
+                "previous": previous or None,
+                "timestamps": timestamps or None,
+                "sinceSeconds": since_seconds,
+                "sinceTime": since_time,
+                "tailLines": tail_lines,
+                "limitBytes": limit_bytes,
+            }
+        )
+        request = Request("GET", requests.path_of(PODS, namespace, name, "log"), query, accept="text/plain, */*")
+        async with self._stream(request, idle_seconds) as stream:
+            yield stream
+
+    # The way through the transport
+
+    async def _send(self, request: Request, decode: Any) -> Any:
+        sent = self.server_time.local()
+        answer = await self.transport.send(request, deadline=REQUEST_DEADLINE)
+        self.server_time.observe(answer.headers.get("Date"), sent, self.server_time.local())
+        self._warn(answer)
+        if answer.status >= 400:
+            raise error_of_answer(answer.status, answer.headers, answer.body)
+        if decode is bytes:
+            return answer.body
+        try:
+            return self._decoder(decode).decode(answer.body)
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            raise DecodeError(f"{request.method} {request.path}: {error}") from error
+
+    @asynccontextmanager
+    async def _stream(self, request: Request, idle: float) -> AsyncIterator[Stream]:
+        async with self.transport.stream(request, deadline=REQUEST_DEADLINE, idle=idle) as stream:
+            if stream.status >= 400:
+                raise error_of_answer(stream.status, stream.headers, await stream.read())
+            yield stream
+
+    async def _events(self, stream: Stream, decoder: msgspec.json.Decoder[Any]) -> AsyncIterator[WatchEvent[Any]]:
+        async for line in stream.lines():
+            try:
+                wire = _event_decoder.decode(line)
+                if wire.type == "ERROR":
+                    raise error_of(_status_decoder.decode(wire.object))
+                version = _version_decoder.decode(wire.object).metadata.resource_version
+                is_object = wire.type in ("ADDED", "MODIFIED", "DELETED")
+                thing = decoder.decode(wire.object) if is_object else None
+            except (msgspec.DecodeError, msgspec.ValidationError) as error:
+                raise DecodeError(f"a line of the watch is not an event: {error}") from error
+            yield WatchEvent(wire.type, thing, version)
+
+    def _decoder(self, decode: Any) -> msgspec.json.Decoder[Any]:
+        found = self._decoders.get(decode)
+        if found is None:
+            found = self._decoders[decode] = msgspec.json.Decoder(decode)
+        return found
+
+    def _warn(self, answer: Answer) -> None:
+        """Passes on `Warning: 299 - "text"` headers, which is how the server tells a user of deprecated fields."""
+        if self._on_warning is None:
+            return
+        headers = answer.headers
+        values = headers.getall("Warning", []) if hasattr(headers, "getall") else [headers.get("Warning")]
+        for value in values:
+            if value and value.startswith("299 "):
+                text = value.split(" ", 2)[-1].strip()
+                self._on_warning(text[1:-1].replace('\\"', '"') if text.startswith('"') else text)

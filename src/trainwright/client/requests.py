@@ -1,0 +1,204 @@
+"""Requests as values: which method, path, query and body ask an API server for what. No I/O here.
+
+In come a `Resource`, names and options; out comes a `Request` that a `Transport` sends unchanged. Names go into a
+path only after `check_name`: the server decodes `%2F` and resolves `..` before it looks at the path, so a name such
+as `../../x` or `web/status` would reach another object (reliability §2.2). Such names are refused here, as Kubernetes
+refuses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from trainwright.api.resources import Resource
+from trainwright.client.errors import RequestError
+
+JSON_TYPE = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML: the body we send is JSON
+
+METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+METADATA_ONLY_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+
+Query = tuple[tuple[str, str], ...]
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One HTTP request. `path` is percent-encoded already; `query` is not."""
+
+    method: str
+    path: str
+    query: Query = ()
+    body: bytes | None = None
+    content_type: str = JSON_TYPE
+    accept: str = JSON_TYPE
+
+    @property
+    def target(self) -> str:
+        """Path and query as they go on the request line."""
+        return f"{self.path}?{urlencode(self.query, quote_via=quote)}" if self.query else self.path
+
+    @property
+    def is_write(self) -> bool:
+        return self.method != "GET"
+
+
+class DeleteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a delete is bound to and how far it reaches."""
+
+    uid: str | None = None
+    resource_version: str | None = None
+    propagation: str | None = None  # Background, Foreground or Orphan
+    grace_period_seconds: int | None = None
+    dry_run: bool = False
+
+    def body(self) -> bytes:
+        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        preconditions = {
+            name: value for name, value in (("uid", self.uid), ("resourceVersion", self.resource_version)) if value
+        }
+        if preconditions:
+            options["preconditions"] = preconditions
+        if self.propagation is not None:
+            options["propagationPolicy"] = self.propagation
+        if self.grace_period_seconds is not None:
+            options["gracePeriodSeconds"] = self.grace_period_seconds
+        if self.dry_run:
+            options["dryRun"] = ["All"]
+        return msgspec.json.encode(options)
+
+
+def check_name(name: str, what: str = "name") -> str:
+    """The name, percent-encoded for a path, or a `RequestError` that says what is wrong with it."""
+    if name in ("", ".", ".."):
+        raise RequestError(f"{name!r} cannot be used as a {what} in a path")
+    for forbidden in "/%":
+        if forbidden in name:
+            raise RequestError(f"the {what} {name!r} may not contain {forbidden!r}")
+    return quote(name, safe="-._~")
+
+
+def path_of(
+    resource: Resource, namespace: str | None = None, name: str | None = None, subresource: str | None = None
+) -> str:
+    """The path of a collection (all namespaces when a namespaced resource gets none), an object or a subresource of
+    it.
+    """
+    path = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
+    if resource.namespaced and namespace is not None:
+        path += f"/namespaces/{check_name(namespace, 'namespace')}"
+    elif resource.namespaced and name is not None:
+        raise RequestError(f"{resource.group_resource} {name!r} needs a namespace")
+    path += f"/{resource.plural}"
+    if name is not None:
+        path += f"/{check_name(name)}"
+    if subresource is not None:
+        path += "/" + "/".join(check_name(part, "subresource") for part in subresource.split("/"))
+    return path
+
+
+def query_of(options: Mapping[str, str | int | bool | None]) -> Query:
+    """Query parameters without those that are unset; booleans as Kubernetes reads them."""
+    return tuple(
+        (name, ("true" if value else "false") if isinstance(value, bool) else str(value))
+        for name, value in options.items()
+        if value is not None
+    )
+
+
+def get(resource: Resource, name: str, namespace: str | None, subresource: str | None, *, metadata: bool) -> Request:
+    accept = METADATA_ONLY if metadata else JSON_TYPE
+    return Request("GET", path_of(resource, namespace, name, subresource), accept=accept)
+
+
+def list_page(
+    resource: Resource,
+    namespace: str | None,
+    *,
+    label_selector: str | None,
+    field_selector: str | None,
+    limit: int | None,
+    continue_token: str | None,
+    resource_version: str | None,
+    metadata: bool,
+) -> Request:
+    query = query_of(
+        {
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+            "limit": limit,
+            "continue": continue_token,
+            "resourceVersion": None if continue_token else resource_version,
+        }
+    )
+    accept = METADATA_ONLY_LIST if metadata else JSON_TYPE
+    return Request("GET", path_of(resource, namespace), query, accept=accept)
+
+
+def watch(
+    resource: Resource,
+    namespace: str | None,
+    *,
+    resource_version: str | None,
+    label_selector: str | None,
+    field_selector: str | None,
+    timeout_seconds: int | None,
+    metadata: bool,
+) -> Request:
+    query = query_of(
+        {
+            "watch": True,
+            "allowWatchBookmarks": True,
+            "resourceVersion": resource_version,
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+            "timeoutSeconds": timeout_seconds,
+        }
+    )
+    accept = METADATA_ONLY if metadata else JSON_TYPE
+    return Request("GET", path_of(resource, namespace), query, accept=accept)
+
+
+def write(
+    method: str,
+    path: str,
+    body: Any,
+    *,
+    content_type: str = JSON_TYPE,
+    field_manager: str | None = None,
+    field_validation: str | None = None,
+    force: bool | None = None,
+    dry_run: bool = False,
+) -> Request:
+    """A create (POST), replace (PUT) or patch (PATCH). `body` is encoded here, unless it is bytes already."""
+    query = query_of(
+        {
+            "fieldManager": field_manager,
+            "fieldValidation": field_validation,
+            "force": force,
+            "dryRun": "All" if dry_run else None,
+        }
+    )
+    encoded = body if isinstance(body, bytes) else msgspec.json.encode(body)
+    return Request(method, path, query, encoded, content_type)
+
+
+def delete(
+    resource: Resource, name: str | None, namespace: str | None, options: DeleteOptions, query: Query = ()
+) -> Request:
+    return Request("DELETE", path_of(resource, namespace, name), query, options.body())
+
+
+def raw(path: str, query: Iterable[tuple[str, str]] = ()) -> Request:
+    """A GET of a path that is no resource: `/version`, `/healthz`, discovery documents."""
+    if not path.startswith("/"):
+        raise RequestError(f"the path {path!r} must begin with '/'")
+    if any(part in (".", "..") for part in path.split("/")):
+        raise RequestError(f"the path {path!r} may not contain '.' or '..' as a part")
+    return Request("GET", quote(path, safe="/-._~:%"), tuple(query))

@@ -1,0 +1,41 @@
+"""TLS contexts for talking to an API server: its CA, and our client certificate where there is one."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import tempfile
+
+from trainwright.client.errors import ConfigError
+
+
+def client_context(
+    *, ca: bytes | None, insecure: bool, certificate: bytes | None = None, key: bytes | None = None
+) -> ssl.SSLContext:
+    """A context that trusts `ca` (PEM; the system's roots when None) and presents `certificate` when asked."""
+    try:
+        context = ssl.create_default_context(cadata=ca.decode() if ca else None)
+    except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
+        raise ConfigError(f"the certificate authority's data is not PEM: {error}") from error
+    # As Go does: an intermediate may be the trust anchor, and CAs without the newer extensions are still CAs.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if certificate and key:
+        _load_chain(context, certificate, key)
+    return context
+
+
+def _load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """`ssl` reads certificates from files only, so the pair passes through one that nobody else can read."""
+    descriptor, path = tempfile.mkstemp(prefix="trainwright-", suffix=".pem")  # made 0600
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(certificate.rstrip() + b"\n" + key)
+        context.load_cert_chain(path)
+    except (ssl.SSLError, OSError) as error:
+        raise ConfigError(f"the client certificate and key do not fit together or are not PEM: {error}") from error
+    finally:
+        os.unlink(path)

@@ -1,0 +1,231 @@
+"""One container of a pod, as its supervisor sees it: started, reported on, logged, restarted, ended.
+
+In: a `ContainerToRun`; what its keeper reports; what it writes. Out: a `ContainerRecord` in Kubernetes' words, and a log file for
+each instance. A container is over when its keeper reported the end and its output was read to the last byte.
+Standard library only: the supervisor imports this.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import time
+from collections.abc import Callable
+
+from trainwright.embedded.node import keeper
+from trainwright.embedded.node.crilog import LogFile, Stream
+from trainwright.embedded.node.record import JSON, ContainerRecord, ContainerToRun, Mount, PodDirectory, PodToRun, now
+
+START_ERROR_EXIT_CODE = 128
+"""What container runtimes report for a command that could not be started."""
+
+READ_BYTES = 256 * 1024
+
+
+class Container:
+    """At any time waiting, running or terminated. `start_at` is set while it waits out a back-off."""
+
+    def __init__(
+        self, spec: ContainerToRun, pod: PodToRun, directory: PodDirectory, selector: selectors.BaseSelector
+    ) -> None:
+        self.spec = spec
+        self.pod = pod
+        self.directory = directory
+        self.selector = selector
+        self.name = spec["name"]
+        self.restart_count = 0
+        self.start_at: float | None = None
+        self.state: JSON = {"waiting": {"reason": "ContainerCreating"}}
+        self.last_state: JSON = {}
+        self._keeper: int | None = None
+        self._control: int | None = None
+        self._open: set[int] = set()
+        self._report = b""
+        self._log: LogFile | None = None
+        self._streams: dict[int, Stream] = {}
+        self._unfinished_since: float | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether anything of it may still run or write."""
+        return self._keeper is not None or bool(self._open)
+
+    @property
+    def has_run(self) -> bool:
+        return "terminated" in self.state or "terminated" in self.last_state
+
+    @property
+    def has_succeeded(self) -> bool:
+        return self.state.get("terminated", {}).get("exitCode") == 0
+
+    @property
+    def has_failed(self) -> bool:
+        return self.state.get("terminated", {}).get("exitCode", 0) != 0
+
+    @property
+    def unfinished_since(self) -> float | None:
+        """Since when an unfinished line of output has been held back."""
+        return self._unfinished_since
+
+    def record(self) -> ContainerRecord:
+        return {
+            "state": self.state,
+            "lastState": self.last_state,
+            "restartCount": self.restart_count,
+            "ready": "running" in self.state,
+        }
+
+    def wait(self, reason: str, message: str = "") -> None:
+        self.state = {"waiting": {"reason": reason, **({"message": message} if message else {})}}
+
+    def back_off(self, seconds: float) -> None:
+        """Waits for its next start."""
+        self.start_at = time.monotonic() + seconds
+        self.last_state = self.state
+        message = f"back-off {seconds:g}s restarting failed container={self.name} pod={self.pod['name']}"
+        self.wait("CrashLoopBackOff", message)
+
+    def start(self) -> None:
+        if self.has_run:
+            self.restart_count += 1
+            if "terminated" in self.state:
+                self.last_state = self.state
+        self.start_at = None
+        started_at = now()
+        try:
+            self._fork()
+        except OSError as error:  # no more processes, descriptors or disk: the pod's problem, told in its status
+            self.state = _terminated(START_ERROR_EXIT_CODE, "StartError", started_at, message=str(error))
+            return
+        self.state = {"running": {"startedAt": started_at}}
+
+    def _fork(self) -> None:
+        self._log = LogFile(self.directory.log(self.name, self.restart_count))
+        staging = self.directory.path / "root" / self.name
+        staging.mkdir(parents=True, exist_ok=True)
+        out, stdout = os.pipe()
+        err, stderr = os.pipe()
+        report, report_end = os.pipe()
+        control_end, control = os.pipe()
+        signal.pthread_sigmask(signal.SIG_BLOCK, keeper.STARTING_SIGNALS)
+        try:
+            child = os.fork()
+            if child == 0:
+                pipes = keeper.Pipes(stdout=stdout, stderr=stderr, report=report_end, control=control_end)
+                keeper.keep(self.spec, self.pod["isolation"], self.pod["hostname"], self._mounts(), staging, pipes)
+        except OSError:
+            for descriptor in (out, err, report, control):
+                os.close(descriptor)
+            raise
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, keeper.STARTING_SIGNALS)
+            for descriptor in (stdout, stderr, report_end, control_end):
+                os.close(descriptor)
+        self._keeper, self._control, self._report = child, control, b""
+        self._streams = {out: Stream("stdout", self._log), err: Stream("stderr", self._log)}
+        for descriptor in (out, err):
+            self._listen(descriptor, self._read_output)
+        self._listen(report, self._read_report)
+
+    def _mounts(self) -> list[Mount]:
+        hosts: Mount = {"source": str(self.directory.hosts), "target": "/etc/hosts", "readOnly": False}
+        return [hosts, *self.spec["mounts"]]
+
+    def _listen(self, descriptor: int, callback: Callable[[int], None]) -> None:
+        os.set_blocking(descriptor, False)
+        self._open.add(descriptor)
+        self.selector.register(descriptor, selectors.EVENT_READ, lambda: callback(descriptor))
+
+    def _read_output(self, descriptor: int) -> None:
+        stream = self._streams[descriptor]
+        try:
+            data = os.read(descriptor, READ_BYTES)
+        except BlockingIOError:
+            return
+        if data:
+            stream.feed(data)
+            if not stream.has_pending:
+                self._unfinished_since = None
+            elif self._unfinished_since is None:
+                self._unfinished_since = time.monotonic()
+            return
+        stream.flush()
+        self._close(descriptor)
+
+    def _read_report(self, descriptor: int) -> None:
+        try:
+            data = os.read(descriptor, READ_BYTES)
+        except BlockingIOError:
+            return
+        if data:
+            self._report += data
+        else:
+            self._close(descriptor)
+
+    def _close(self, descriptor: int) -> None:
+        self.selector.unregister(descriptor)
+        os.close(descriptor)
+        self._open.discard(descriptor)
+        self._end_if_over()
+
+    def keeper_ended(self, pid: int) -> None:
+        """The process `pid`, perhaps this container's keeper, has ended."""
+        if pid == self._keeper:
+            self._keeper = None
+            self._close_control()
+            self._end_if_over()
+
+    def _end_if_over(self) -> None:
+        """All of it has ended: tells how, in Kubernetes' words."""
+        if self.is_running or "running" not in self.state:
+            return
+        assert self._log is not None
+        self._log.close()
+        self._unfinished_since = None
+        started_at = self.state["running"]["startedAt"]
+        reports = [json.loads(line) for line in self._report.splitlines()]
+        report: JSON = {key: value for line in reports for key, value in line.items()}
+        if "error" in report:
+            self.state = _terminated(START_ERROR_EXIT_CODE, "StartError", started_at, message=report["error"])
+            return
+        # No report of the end: the keeper itself was killed, and its container with it.
+        status = report.get("exit", signal.SIGKILL)
+        code = os.waitstatus_to_exitcode(status)
+        if code < 0:
+            self.state = _terminated(128 - code, "Error", started_at, number=-code)
+        else:
+            self.state = _terminated(code, "Completed" if code == 0 else "Error", started_at)
+
+    def flush_output(self, older_than: float) -> None:
+        if self._unfinished_since is not None and self._unfinished_since <= older_than:
+            for stream in self._streams.values():
+                stream.flush()
+            self._unfinished_since = None
+
+    def terminate(self) -> None:
+        """SIGTERM to the command. A container that is not running is not started any more."""
+        self.start_at = None
+        if self._keeper is not None:
+            os.kill(self._keeper, signal.SIGTERM)  # not yet reaped, so the pid is ours
+
+    def kill(self, *, keeper_too: bool) -> None:
+        """SIGKILL to everything of the container: the keeper does it when its control pipe closes."""
+        self._close_control()
+        if keeper_too and self._keeper is not None:
+            os.kill(self._keeper, signal.SIGKILL)
+
+    def _close_control(self) -> None:
+        if self._control is not None:
+            os.close(self._control)
+            self._control = None
+
+
+def _terminated(code: int, reason: str, started_at: str, *, number: int = 0, message: str = "") -> JSON:
+    state: JSON = {"exitCode": code, "reason": reason, "startedAt": started_at, "finishedAt": now()}
+    if number:
+        state["signal"] = number
+    if message:
+        state["message"] = message
+    return {"terminated": state}

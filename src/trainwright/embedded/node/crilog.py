@@ -1,0 +1,106 @@
+"""Container output on disk, in the line format of Kubernetes' container runtime interface.
+
+In: bytes as a container wrote them, any bytes at all. Out: lines `2026-01-01T00:00:00.000000000Z stdout F text`, where `F` ends
+a line of the container and `P` is a part of one, so that the bytes can be put together again exactly.
+Invariant: at most `max_files` files of about `max_bytes` are kept, and what is dropped is always the oldest.
+Standard library only: the supervisor imports this.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+MAX_BYTES = 10 * 1024 * 1024
+"""kubelet's containerLogMaxSize."""
+
+MAX_FILES = 5
+"""kubelet's containerLogMaxFiles."""
+
+MAX_PENDING = 16 * 1024
+"""A line longer than this is written in parts (CRI runtimes do the same)."""
+
+
+def timestamp(nanoseconds: int) -> str:
+    """RFC 3339 with all nine digits, so that timestamps sort as text."""
+    seconds, rest = divmod(nanoseconds, 1_000_000_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
+
+
+class LogFile:
+    """The log of one container instance: `append`s whole records and turns to a new file when the present one is full.
+
+    `0.log` is the present file, `0.log.1` the one before it, and so on: a reader that holds `0.log` open keeps reading
+    the same inode after the turn, and finds the next file by the path.
+    """
+
+    def __init__(self, path: Path, max_bytes: int = MAX_BYTES, max_files: int = MAX_FILES) -> None:
+        self.path = path
+        self.max_bytes = max_bytes
+        self.max_files = max_files
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._open()
+
+    def _open(self) -> None:
+        self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._size = os.fstat(self._fd).st_size
+
+    def append(self, data: bytes) -> None:
+        if self._size and self._size + len(data) > self.max_bytes:
+            self._rotate()
+        view = memoryview(data)
+        while view:
+            written = os.write(self._fd, view)
+            view = view[written:]
+            self._size += written
+
+    def _rotate(self) -> None:
+        os.close(self._fd)
+        for number in range(self.max_files - 1, 0, -1):
+            older = rotated(self.path, number - 1)
+            if older.exists():
+                os.replace(older, rotated(self.path, number))
+        self._open()
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def rotated(path: Path, number: int) -> Path:
+    """The `number`th file before the present one; 0 is the present one."""
+    return path if number == 0 else path.with_name(f"{path.name}.{number}")
+
+
+class Stream:
+    """One of a container's streams on its way to the log: cuts bytes into records and holds back an unfinished line."""
+
+    def __init__(self, name: str, log: LogFile) -> None:
+        self.name = name
+        self.log = log
+        self._pending = b""
+
+    @property
+    def has_pending(self) -> bool:
+        return bool(self._pending)
+
+    def feed(self, data: bytes) -> None:
+        """Takes what the container wrote, whole lines or not."""
+        lines, newline, rest = (self._pending + data).rpartition(b"\n")
+        if newline:
+            # One timestamp and one write for all the lines of a read: what makes a gigabyte of output cheap.
+            full = self._prefix(b"F")
+            self.log.append(full + lines.replace(b"\n", b"\n" + full) + b"\n")
+        self._pending = rest
+        if len(rest) >= MAX_PENDING:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes the unfinished line as a part, so that a progress bar or a last word without newline is seen."""
+        if self._pending:
+            self.log.append(self._prefix(b"P") + self._pending + b"\n")
+            self._pending = b""
+
+    def _prefix(self, tag: bytes) -> bytes:
+        return f"{timestamp(time.time_ns())} {self.name} ".encode() + tag + b" "

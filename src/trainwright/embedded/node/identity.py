@@ -1,0 +1,92 @@
+"""Who a process is: pid, start time and boot id together, so that a reused pid is never taken for the old process.
+
+In: a pid, or an identity read from disk. Out: whether that very process still lives, and signals to it alone.
+Invariant: no function here signals a process whose identity differs from the one given. Standard library only: the
+supervisor imports this.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+PROC = Path("/proc")
+
+
+class Identity(NamedTuple):
+    """A process of this machine, in this boot. `start` is what the kernel says of its start, compared only for equality."""
+
+    pid: int
+    start: str
+    boot: str
+
+
+def boot_id() -> str:
+    """A text that changes with every boot."""
+    if sys.platform == "linux":
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return _output("sysctl", "-n", "kern.boottime")
+
+
+def start_time(pid: int, proc: Path = PROC) -> str | None:
+    """What the kernel says of the process's start, or None when there is no such process or only its zombie."""
+    if sys.platform != "linux":
+        fields = _output("ps", "-o", "state=,lstart=", "-p", str(pid)).split(maxsplit=1)
+        return None if len(fields) < 2 or fields[0].startswith("Z") else fields[1]
+    try:
+        stat = (proc / str(pid) / "stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The command's name is in parentheses and may hold anything, so fields are counted after the last one.
+    state, *rest = stat[stat.rindex(b")") + 2 :].split()
+    return None if state in (b"Z", b"X") else rest[18].decode()
+
+
+def of(pid: int) -> Identity | None:
+    """The identity of a live process."""
+    start = start_time(pid)
+    return None if start is None else Identity(pid, start, boot_id())
+
+
+def is_alive(identity: Identity) -> bool:
+    return identity.boot == boot_id() and start_time(identity.pid) == identity.start
+
+
+def send_signal(identity: Identity, number: signal.Signals) -> bool:
+    """Signals exactly this process. False when it is no more, whoever has its pid now."""
+    if identity.boot != boot_id():
+        return False
+    if not hasattr(os, "pidfd_open"):
+        return _signal_by_pid(identity, number)
+    try:
+        pidfd = os.pidfd_open(identity.pid)
+    except ProcessLookupError:
+        return False
+    try:
+        # The descriptor pins the process: compared after it is open, the pid cannot change hands before the signal.
+        if start_time(identity.pid) != identity.start:
+            return False
+        signal.pidfd_send_signal(pidfd, number)
+        return True
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(pidfd)
+
+
+def _signal_by_pid(identity: Identity, number: signal.Signals) -> bool:
+    if start_time(identity.pid) != identity.start:
+        return False
+    try:
+        os.kill(identity.pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()

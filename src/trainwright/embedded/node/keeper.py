@@ -1,0 +1,265 @@
+"""The process that keeps one container: forked by the supervisor, it enters the pod's namespaces and runs the command.
+
+With a PID namespace there are two: the outer keeper waits outside, the inner one is process 1 inside, reaps and, by ending,
+ends all. Without one, the keeper is a sub-reaper and kills what is left of its descendants itself.
+
+In: a `ContainerToRun`, the container's output pipes, and a control pipe whose other end the supervisor holds.
+Out, on the report pipe, JSON lines: `{"started": true}`, then `{"exit": waitstatus}`; or `{"error": text}` when it could not start.
+Invariant: SIGTERM goes to the command alone. When the control pipe closes, because the supervisor wants the end or because the
+supervisor is dead, every process of the container is killed. When the command ends, so does everything it left behind.
+Standard library only: the supervisor imports this.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import NoReturn
+
+from trainwright.embedded.node import namespaces, rootfs
+from trainwright.embedded.node.record import ContainerToRun, Isolation, Mount
+
+STARTING_SIGNALS = {signal.SIGTERM, signal.SIGCHLD, signal.SIGINT}
+"""Blocked by whoever forks a keeper, until it has handlers of its own."""
+
+
+class Pipes:
+    """The keeper's ends: what the container writes to, what the keeper reports on, and what it is controlled by."""
+
+    def __init__(self, *, stdout: int, stderr: int, report: int, control: int) -> None:
+        self.stdout = stdout
+        self.stderr = stderr
+        self.report = report
+        self.control = control
+
+    def close_all_others(self) -> None:
+        """A control pipe's end inherited from a sibling would keep that sibling's keeper from ever seeing it close."""
+        kept = {self.stdout, self.stderr, self.report, self.control}
+        for name in os.listdir("/dev/fd"):
+            if int(name) > 2 and int(name) not in kept:
+                try:
+                    os.close(int(name))
+                except OSError as error:
+                    if error.errno != errno.EBADF:  # the listing's own descriptor is gone by now
+                        raise
+
+    def tell(self, **report: object) -> None:
+        try:
+            os.write(self.report, json.dumps(report).encode() + b"\n")
+        except BrokenPipeError:
+            pass  # the supervisor is dead; the control pipe says so too
+
+
+def keep(
+    container: ContainerToRun, isolation: Isolation, hostname: str, mounts: list[Mount], staging: Path, pipes: Pipes
+) -> NoReturn:
+    """Runs the container to its end in this process, which must be freshly forked, and exits."""
+    code = 1
+    try:
+        pipes.close_all_others()
+        os.setsid()
+        _redirect_standard_streams(pipes)
+        wakeup = _own_signal_handlers()
+        if isolation["mount"]:
+            namespaces.unshare(user=isolation["user"], pid=isolation["pid"])
+            namespaces.set_hostname(hostname)
+        if isolation["pid"]:
+            code = _outside(container, mounts, staging, pipes, wakeup)
+        else:
+            if sys.platform == "linux":
+                namespaces.become_subreaper()
+            if isolation["mount"]:
+                rootfs.show(mounts, staging)
+            code = _run(container, pipes, wakeup)
+            kill_descendants()
+    except OSError as error:
+        pipes.tell(error=str(error))
+        kill_descendants()
+    finally:
+        os._exit(code)
+
+
+def _redirect_standard_streams(pipes: Pipes) -> None:
+    null = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((null, 0), (pipes.stdout, 1), (pipes.stderr, 2)):
+        os.dup2(source, target)
+        os.close(source)
+
+
+def _own_signal_handlers() -> int:
+    """A pipe that wakes this process's own loop: the supervisor's, inherited by fork, would wake the supervisor."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    os.set_blocking(reader, False)
+    signal.set_wakeup_fd(writer)
+    for number in STARTING_SIGNALS:
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STARTING_SIGNALS)
+    return reader
+
+
+def _outside(container: ContainerToRun, mounts: list[Mount], staging: Path, pipes: Pipes, wakeup: int) -> int:
+    """Forks process 1 of the PID namespace and waits for it; killing it kills the namespace, by the kernel's word."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, STARTING_SIGNALS)
+    child = os.fork()
+    if child == 0:
+        _inside(container, mounts, staging, pipes)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STARTING_SIGNALS)
+    # Only the inner keeper may hold the container's streams, or the supervisor would never see them end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(1, 2)
+    return _wait(child, pipes.control, wakeup)
+
+
+def _inside(container: ContainerToRun, mounts: list[Mount], staging: Path, pipes: Pipes) -> NoReturn:
+    """Process 1 of the container."""
+    code = 1
+    try:
+        namespaces.prctl(namespaces.PR_SET_PDEATHSIG, signal.SIGKILL)
+        wakeup = _own_signal_handlers()
+        rootfs.show(mounts, staging)
+        namespaces.mount_proc()
+        code = _run(container, pipes, wakeup)
+    except OSError as error:
+        pipes.tell(error=str(error))
+    finally:
+        os._exit(code)
+
+
+def _run(container: ContainerToRun, pipes: Pipes, wakeup: int) -> int:
+    """Starts the command, waits for it, and reports how it ended."""
+    problem, problem_end = os.pipe()
+    signal.pthread_sigmask(signal.SIG_BLOCK, STARTING_SIGNALS)
+    child = os.fork()
+    if child == 0:
+        _exec(container, problem_end)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STARTING_SIGNALS)
+    os.close(problem_end)
+    message = b""
+    while chunk := os.read(problem, 65536):  # closed by a successful exec
+        message += chunk
+    os.close(problem)
+    if message:
+        os.waitpid(child, 0)
+        pipes.tell(error=message.decode(errors="replace"))
+        return 1
+    pipes.tell(started=True)
+    # Let go of the container's streams, so that they end with the last process of the container.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(1, 2)
+    status = _wait(child, pipes.control, wakeup)
+    try:
+        os.killpg(child, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):  # nothing is left of the group (macOS says the latter)
+        pass
+    pipes.tell(exit=status)
+    return 0
+
+
+def _exec(container: ContainerToRun, problem: int) -> NoReturn:
+    """Becomes the command. What goes wrong is written to `problem`, which a successful exec closes."""
+    argv, env = container["argv"], container["env"]
+    message = ""
+    try:
+        os.setsid()  # so that a signal to "its group" reaches neither keeper nor siblings
+        signal.set_wakeup_fd(-1)
+        for number in STARTING_SIGNALS | {signal.SIGPIPE, signal.SIGXFSZ}:  # the interpreter ignores the last two
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STARTING_SIGNALS)
+        if sys.platform == "linux":
+            namespaces.prctl(namespaces.PR_SET_PDEATHSIG, signal.SIGKILL)
+        try:
+            os.chdir(container["cwd"])
+        except OSError as error:
+            message = f"working directory {container['cwd']}: {error.strerror}"
+        else:
+            os.execvpe(argv[0], argv, env)  # noqa: S606 - running the user's command is what a node is for
+    except FileNotFoundError:
+        where = "on this machine" if "/" in argv[0] else "in $PATH"
+        message = f'exec: "{argv[0]}": executable file not found {where}'
+    except OSError as error:
+        message = f'exec: "{argv[0]}": {error.strerror}'
+    except ValueError as error:  # a NUL in an argument or variable
+        message = f'exec: "{argv[0]}": {error}'
+    os.write(problem, message.encode())
+    os._exit(127)
+
+
+def _wait(child: int, control: int, wakeup: int) -> int:
+    """The wait status of `child`. Meanwhile passes SIGTERM on to it, reaps orphans, and heeds the control pipe."""
+    while True:
+        ready, _, _ = select.select([control, wakeup], [], [])
+        if wakeup in ready:
+            received = os.read(wakeup, 4096)
+            if signal.SIGTERM in received or signal.SIGINT in received:
+                _kill(child, signal.SIGTERM)
+            status = _reap(child)
+            if status is not None:
+                return status
+        if control in ready and not os.read(control, 1):
+            # The end. A child that is process 1 of a namespace takes everything with it; other descendants are
+            # swept by the caller, which is their sub-reaper.
+            _kill(child, signal.SIGKILL)
+            return os.waitpid(child, 0)[1]
+
+
+def _reap(child: int) -> int | None:
+    """Reaps every ended process that is ours to reap; the wait status of `child` when it is among them."""
+    found = None
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return found
+        if pid == 0:
+            return found
+        if pid == child:
+            found = status
+
+
+def _kill(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def kill_descendants() -> None:
+    """Kills every descendant of the calling process, however it tried to escape, and reaps them.
+
+    The caller is a sub-reaper: what loses its parent becomes the caller's child, so the sweep ends when there are none.
+    Where there is no /proc to find them by, the command's process group, killed by `_run`, is all that can be reached.
+    """
+    if not os.path.isdir("/proc/self"):
+        return
+    while descendants := _descendants(os.getpid()):
+        for pid in descendants:
+            _kill(pid, signal.SIGKILL)
+        _reap(-1)
+        time.sleep(0.001)
+
+
+def _descendants(ancestor: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    stat = file.read()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            parent = int(stat[stat.rindex(b")") + 2 :].split()[1])
+            children.setdefault(parent, []).append(int(name))
+    found: list[int] = []
+    queue = [ancestor]
+    while queue:
+        for child in children.get(queue.pop(), []):
+            found.append(child)
+            queue.append(child)
+    return found

@@ -1,0 +1,173 @@
+"""What a pod's directory holds: the files by which the node and a pod's supervisor speak, across restarts of either.
+
+    <pods>/<uid>/pod.json         written by the node, once: what to run (a `PodToRun`)
+    <pods>/<uid>/claim            made by the supervisor, exclusively: this UID has been started, and never is again
+    <pods>/<uid>/record.json      written by the supervisor, atomically: who it is and how each container fares
+    <pods>/<uid>/terminate.json   written by the node: end the pod, with this grace period
+    <pods>/<uid>/etc-hosts        written by the node in place: bound over /etc/hosts in the pod
+    <pods>/<uid>/logs/<container>/<restart>.log   written by the supervisor, in CRI's line format
+    <pods>/<uid>/work             the containers' working directory
+    <pods>/<uid>/volumes/<name>   volumes that live as long as the pod
+
+Container states have Kubernetes' own shape (`{"running": {"startedAt": …}}`), so that the node passes them on as they are.
+Invariant: a reader sees a whole old file or a whole new one. Standard library only: the supervisor imports this.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+from trainwright.embedded.node.identity import Identity
+
+JSON = dict[str, Any]
+
+
+class Mount(TypedDict):
+    """`source` of this machine at `target` inside the container."""
+
+    source: str
+    target: str
+    readOnly: bool
+
+
+class ContainerToRun(TypedDict):
+    """A container with nothing left to resolve."""
+
+    name: str
+    argv: list[str]
+    env: dict[str, str]
+    cwd: str
+    mounts: list[Mount]
+
+
+class Isolation(TypedDict):
+    """Which namespaces the pod's containers get. All false is tier T0: plain processes."""
+
+    user: bool
+    mount: bool
+    pid: bool
+
+
+class PodToRun(TypedDict):
+    """What the node asks a supervisor to run. The node's own facts (address, ports) ride along to survive its restart."""
+
+    uid: str
+    namespace: str
+    name: str
+    subdomain: str
+    hostname: str
+    address: str
+    ports: dict[str, int]
+    isolation: Isolation
+    restartPolicy: Literal["Always", "OnFailure", "Never"]
+    terminationGracePeriodSeconds: int
+    initContainers: list[ContainerToRun]
+    containers: list[ContainerToRun]
+    notify: str
+
+
+class ContainerRecord(TypedDict):
+    """One container: its state and the state before it, in Kubernetes' shape."""
+
+    state: JSON
+    lastState: JSON
+    restartCount: int
+    ready: bool
+
+
+class PodRecord(TypedDict):
+    """The supervisor's word on its pod. `done` is the last word: nothing of the pod runs, nothing will."""
+
+    uid: str
+    supervisor: list[Any]
+    startedAt: str
+    initContainers: dict[str, ContainerRecord]
+    containers: dict[str, ContainerRecord]
+    done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PodDirectory:
+    """The paths of one pod, and reading and writing what lies there."""
+
+    path: Path
+
+    @property
+    def uid(self) -> str:
+        return self.path.name
+
+    @property
+    def hosts(self) -> Path:
+        return self.path / "etc-hosts"
+
+    @property
+    def work(self) -> Path:
+        return self.path / "work"
+
+    @property
+    def volumes(self) -> Path:
+        return self.path / "volumes"
+
+    def log(self, container: str, restart: int) -> Path:
+        return self.path / "logs" / container / f"{restart}.log"
+
+    def pod(self) -> PodToRun | None:
+        return read_json(self.path / "pod.json")
+
+    def write_pod(self, pod: PodToRun) -> None:
+        write_json(self.path / "pod.json", pod)
+
+    def record(self) -> PodRecord | None:
+        return read_json(self.path / "record.json")
+
+    def write_record(self, record: PodRecord) -> None:
+        write_json(self.path / "record.json", record)
+
+    def claim(self) -> bool:
+        """True for exactly one caller in the life of this UID."""
+        try:
+            os.close(os.open(self.path / "claim", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            return False
+        return True
+
+    def is_claimed(self) -> bool:
+        return (self.path / "claim").exists()
+
+    def grace_period(self) -> float | None:
+        """The grace period asked for, or None when nobody asked the pod to end."""
+        asked = read_json(self.path / "terminate.json")
+        return None if asked is None else float(asked["gracePeriodSeconds"])
+
+    def ask_to_terminate(self, grace_period: float) -> None:
+        write_json(self.path / "terminate.json", {"gracePeriodSeconds": grace_period})
+
+
+def supervisor_of(record: PodRecord) -> Identity:
+    pid, start, boot = record["supervisor"]
+    return Identity(pid, start, boot)
+
+
+def now() -> str:
+    """The present as Kubernetes writes it, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def read_json(path: Path) -> Any:
+    """The file's content, or None when there is no such file."""
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Replaces the file in one step. The name carries the pid, so that two writers never share a temporary file."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(value))
+    os.replace(temporary, path)

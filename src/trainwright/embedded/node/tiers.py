@@ -1,0 +1,95 @@
+"""Which isolation this machine allows pods: tried at start in a child, never assumed.
+
+T1 has user, mount and UTS namespaces, and a PID namespace where /proc may be mounted: pods have host names, addresses and
+volumes of their own. T0 has none of them (macOS, containers that forbid user namespaces): pods are plain processes, and
+names in their environment become 127.0.0.1. T2, isolated networks, is to come; it adds a field to `Isolation`.
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import Literal
+
+from trainwright.embedded.node import namespaces
+from trainwright.embedded.node.record import Isolation
+
+Name = Literal["T0", "T1"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """What pods get here. `reason` says why it is not more, for the Node's status."""
+
+    name: Name
+    isolation: Isolation
+    reason: str
+
+
+T0_ISOLATION: Isolation = {"user": False, "mount": False, "pid": False}
+
+
+def plain(reason: str) -> Tier:
+    return Tier("T0", T0_ISOLATION, reason)
+
+
+def probe() -> Tier:
+    """The best tier that works when tried."""
+    if sys.platform != "linux":
+        return plain(f"{sys.platform} has no namespaces: pods are plain processes")
+    refusal = ""
+    # A user namespace costs root its rights over other users' files, so root goes without where it can.
+    for user in (False, True) if os.geteuid() == 0 else (True,):
+        for pid in (True, False):
+            isolation: Isolation = {"user": user, "mount": True, "pid": pid}
+            problem = _try(isolation)
+            if problem is None:
+                return Tier("T1", isolation, refusal or "all namespaces that tier T1 uses are allowed")
+            refusal = problem
+    return plain(f"namespaces are not allowed here ({refusal}): pods are plain processes")
+
+
+def _try(isolation: Isolation) -> str | None:
+    """None when a child could enter these namespaces, else what stopped it."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            namespaces.unshare(user=isolation["user"], pid=isolation["pid"])
+            namespaces.set_hostname("probe")
+            namespaces.bind(os.devnull, "/etc/hosts")
+            if isolation["pid"]:
+                _mount_proc_as_process_one()
+        except OSError as error:
+            os.write(writer, str(error).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    problem = b""
+    while chunk := os.read(reader, 4096):
+        problem += chunk
+    os.close(reader)
+    _, status = os.waitpid(child, 0)
+    if status:
+        return f"the probe ended with status {status}"
+    return problem.decode(errors="replace") or None
+
+
+def _mount_proc_as_process_one() -> None:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            namespaces.mount_proc()
+        except OSError as error:
+            os.write(writer, str(error).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    problem = os.read(reader, 4096)
+    os.close(reader)
+    os.waitpid(child, 0)
+    if problem:
+        raise PermissionError(problem.decode(errors="replace"))

@@ -1,6 +1,7 @@
 """The Kubernetes resources that Trainwright speaks of, each by the name its URL uses.
 
-A `Resource` is what a client needs to build a path and a decoder needs to name a kind. It carries no behaviour that does I/O.
+A `Resource` is what a client needs to build a path and a decoder needs to name a kind. It carries no behaviour that
+does I/O.
 """
 
 from __future__ import annotations

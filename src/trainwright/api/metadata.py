@@ -1,0 +1,88 @@
+"""ObjectMeta and its parts, as every object carries them.
+
+In: JSON of any object's `metadata`. Out: frozen Structs with Python names; absent members are left out again when
+encoded. Times stay text: they are compared and copied, and the API server's own spelling must survive.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class OwnerReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Who owns an object: the garbage collector follows `uid`."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """The metadata we read. `managed_fields` is kept as it came."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    finalizers: list[str] | None = None
+    owner_references: list[OwnerReference] | None = None
+    managed_fields: list[dict[str, Any]] | None = None
+
+    @property
+    def is_being_deleted(self) -> bool:
+        return self.deletion_timestamp is not None
+
+    def label(self, key: str) -> str | None:
+        return self.labels.get(key) if self.labels else None
+
+    def annotation(self, key: str) -> str | None:
+        return self.annotations.get(key) if self.annotations else None
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The one owner that manages this object, if any."""
+        for owner in self.owner_references or ():
+            if owner.controller:
+                return owner
+        return None
+
+
+class Condition(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A metav1.Condition: one observation of an object's state."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    last_transition_time: str
+    # `message` may be empty but must be present: fields without a default are always written.
+    observed_generation: int | None = None
+
+    @property
+    def is_true(self) -> bool:
+        return self.status == "True"
+
+
+def find_condition(conditions: list[Condition] | None, type: str) -> Condition | None:
+    """The condition of that type, or None."""
+    for condition in conditions or ():
+        if condition.type == type:
+            return condition
+    return None
+
+
+def is_true(conditions: list[Condition] | None, type: str) -> bool:
+    condition = find_condition(conditions, type)
+    return condition is not None and condition.is_true

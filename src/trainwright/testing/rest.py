@@ -1,0 +1,172 @@
+"""A plain synchronous REST client for tests, so that what is under test is not what the test looks with.
+
+In: a server's address, its CA and a token or a client certificate. Out: decoded JSON. Blocking, one connection per
+request, no retries. It shares no code with `trainwright.client` on purpose.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import yaml
+
+from trainwright.testing.certificates import KeyPair
+
+Object = dict[str, Any]
+
+CONTENT_TYPES = {
+    "merge": "application/merge-patch+json",
+    "json": "application/json-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "apply": "application/apply-patch+yaml",
+}
+
+
+class Refused(Exception):
+    """The server answered with a failure; `status` is its Status object, or the text it sent in place of one."""
+
+    def __init__(self, method: str, path: str, code: int, body: bytes) -> None:
+        self.code = code
+        try:
+            self.status: Object = json.loads(body)
+        except ValueError:
+            self.status = {"message": body.decode(errors="replace")}
+        self.reason: str = self.status.get("reason", "")
+        super().__init__(f"{method} {path}: {code} {self.reason}: {self.status.get('message', '')}")
+
+
+class Rest:
+    def __init__(
+        self, server: str, ca: Path | None, *, client: KeyPair | None = None, token: str | None = None
+    ) -> None:
+        parts = urlsplit(server)
+        assert parts.hostname is not None
+        self.server = server
+        self._host, self._port = parts.hostname, parts.port
+        self._tls: ssl.SSLContext | None = None
+        if parts.scheme == "https":
+            self._tls = ssl.create_default_context(cafile=ca)
+            if client is not None:
+                self._tls.load_cert_chain(client.certificate, client.key)
+        self._headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+
+    @classmethod
+    def from_kubeconfig(cls, path: Path, scratch: Path) -> Rest:
+        """The current context of a kubeconfig; inline certificates are written to `scratch`, as `ssl` wants files."""
+        config = yaml.safe_load(path.read_text())
+        context = next(c["context"] for c in config["contexts"] if c["name"] == config["current-context"])
+        cluster = next(c["cluster"] for c in config["clusters"] if c["name"] == context["cluster"])
+        user = next(u["user"] for u in config["users"] if u["name"] == context["user"])
+        scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+        def file(holder: Object, key: str) -> Path | None:
+            if inline := holder.get(f"{key}-data"):
+                target = scratch / f"{path.stem}-{key}"
+                target.touch(mode=0o600)
+                target.write_bytes(base64.b64decode(inline))
+                return target
+            return Path(holder[key]) if key in holder else None
+
+        certificate, key = file(user, "client-certificate"), file(user, "client-key")
+        client = KeyPair(certificate, key) if certificate and key else None
+        return cls(cluster["server"], file(cluster, "certificate-authority"), client=client, token=user.get("token"))
+
+    def connect(self, timeout: float = 30.0) -> http.client.HTTPConnection:
+        if self._tls is None:
+            return http.client.HTTPConnection(self._host, self._port, timeout=timeout)
+        return http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=self._tls)
+
+    def raw(
+        self, method: str, path: str, body: Any = None, *, content_type: str = "application/json", timeout: float = 30.0
+    ) -> tuple[int, bytes]:
+        connection = self.connect(timeout)
+        try:
+            data = None if body is None else json.dumps(body)
+            connection.request(method, path, data, {**self._headers, "Content-Type": content_type})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def request(self, method: str, path: str, body: Any = None, **options: Any) -> Object:
+        code, answer = self.raw(method, path, body, **options)
+        if code >= 400:
+            raise Refused(method, path, code, answer)
+        decoded: Object = json.loads(answer)
+        return decoded
+
+    def get(self, path: str, **query: str) -> Object:
+        return self.request("GET", f"{path}?{urlencode(query)}" if query else path)
+
+    def find(self, path: str) -> Object | None:
+        """The object, or None when there is none."""
+        try:
+            return self.get(path)
+        except Refused as refused:
+            if refused.code == 404:
+                return None
+            raise
+
+    def items(self, path: str, **query: str) -> list[Object]:
+        found: list[Object] = self.get(path, **query)["items"]
+        return found
+
+    def create(self, path: str, body: Object) -> Object:
+        return self.request("POST", path, body)
+
+    def replace(self, path: str, body: Object) -> Object:
+        return self.request("PUT", path, body)
+
+    def patch(self, path: str, body: Any, kind: str = "merge") -> Object:
+        return self.request("PATCH", path, body, content_type=CONTENT_TYPES[kind])
+
+    def apply(self, path: str, body: Object, manager: str = "test") -> Object:
+        query = urlencode({"fieldManager": manager, "force": "true"})
+        return self.request("PATCH", f"{path}?{query}", body, content_type=CONTENT_TYPES["apply"])
+
+    def delete(self, path: str, **options: Any) -> Object:
+        return self.request("DELETE", path, options or None)
+
+    def delete_if_there(self, path: str) -> None:
+        try:
+            self.delete(path)
+        except Refused as refused:
+            if refused.code != 404:
+                raise
+
+    def watch(self, path: str, resource_version: str, *, idle: float = 300.0, **query: str) -> Iterator[Object]:
+        """Events until the server ends the stream or `idle` seconds pass without a byte (TimeoutError)."""
+        connection = self.connect(idle)
+        asked = {"watch": "true", "resourceVersion": resource_version, "allowWatchBookmarks": "true", **query}
+        try:
+            connection.request("GET", f"{path}?{urlencode(asked)}", headers=self._headers)
+            answer = connection.getresponse()
+            if answer.status >= 400:
+                raise Refused("WATCH", path, answer.status, answer.read())
+            for line in answer:
+                yield json.loads(line)
+        finally:
+            connection.close()
+
+    def until(
+        self, path: str, holds: Callable[[Object | None], Any], *, seconds: float = 30.0, what: str = ""
+    ) -> Object | None:
+        """Looks ten times a second until `holds(object or None)`; says what it saw last when it never does."""
+        end = time.monotonic() + seconds
+        while True:
+            seen = self.find(path)
+            if holds(seen):
+                return seen
+            if time.monotonic() > end:
+                raise AssertionError(
+                    f"{path}: {what or 'condition'} did not hold in {seconds:.0f} s; last seen:\n{seen}"
+                )
+            time.sleep(0.1)

@@ -1,0 +1,52 @@
+"""One real control plane per test session; every test gets its own namespace in it.
+
+These tests need Go once, to build the programs: they are collected only when this folder is named (`make test-kube`).
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kube.binaries import build
+from trainwright.testing.controlplane import RealControlPlane
+
+HERE = Path(__file__).resolve().parent
+
+
+def pytest_ignore_collect(config: pytest.Config) -> bool | None:
+    asked = [Path(argument.partition("::")[0]).resolve() for argument in config.args]
+    return None if any(HERE in (path, *path.parents) for path in asked) else True
+
+
+class BuiltPrograms:
+    """Programs built from the pinned Go modules under `binaries/`, or found in KUBEBUILDER_ASSETS."""
+
+    def program(self, name: str) -> Path:
+        return build.program(name)
+
+    def manifests(self, name: str) -> Path:
+        return build.manifests(name)
+
+
+@pytest.fixture(scope="session")
+def programs() -> BuiltPrograms:
+    return BuiltPrograms()
+
+
+@pytest.fixture(scope="session")
+def plane(programs: BuiltPrograms, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealControlPlane]:
+    directory = tmp_path_factory.mktemp("plane")
+    with RealControlPlane(programs, directory) as running:
+        print(f"control plane ready in {running.seconds_to_ready:.1f} s", file=sys.stderr)
+        yield running
+    shutil.rmtree(directory / "etcd", ignore_errors=True)
+
+
+@pytest.fixture
+def namespace(plane: RealControlPlane) -> str:
+    return plane.namespace()

@@ -1,6 +1,6 @@
 """The commands of `trainwright`: their names, flags and help.
 
-Each command is one entry of `COMMANDS`: what it is for, how its flags are declared, and the function that does the work.
+Each command is one entry of `COMMANDS`: what it is for, how its flags are declared, the function that does the work.
 The function's module is imported when the command is called and not before. A `Failure` becomes one line on standard
 error and an exit code.
 """
@@ -68,6 +68,9 @@ def _get(parser: Arguments) -> None:
         "kind", nargs="?", default="trainjobs", choices=kinds, help="trainjobs (default), runtimes or pods"
     )
     parser.add_argument("name", nargs="?", help="only this one")
+    parser.add_argument(
+        "-o", "--output", choices=("table", "json"), default="table", help="how to show it (default: table)"
+    )
     _cluster(parser)
 
 
@@ -110,7 +113,7 @@ COMMANDS = (
 def parser() -> Arguments:
     root = argparse.ArgumentParser(
         prog="trainwright",
-        description="Distributed ML training from one YAML file: on a Kubernetes cluster, or on this machine with none.",
+        description="Distributed ML training from one YAML file: on a Kubernetes cluster or on this machine alone.",
     )
     root.add_argument("--version", action="version", version=f"trainwright {__version__}")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)

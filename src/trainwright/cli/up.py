@@ -1,6 +1,6 @@
 """`up`, `down` and `status`: the life of the local control plane's process.
 
-`up` serves in this process until it is told to stop. `up --detach` starts the same control plane as a process of its own
+`up` serves in this process until it is told to stop. `up --detach` starts the same control plane as its own process
 and waits on a pipe for one line: `ready`, or the sentence that says why not. `down` asks the process to end and waits
 until its lock is free, which is when everything it started has ended.
 """

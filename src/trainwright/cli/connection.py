@@ -1,0 +1,39 @@
+"""How a command reaches the local cluster: the kubeconfig in its directory, and sentences for what can go wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from trainwright.cli.directory import ClusterDirectory
+from trainwright.cli.failure import Failure
+from trainwright.client import kubeconfig
+from trainwright.client.client import Client
+from trainwright.client.errors import ApiError, ClientError, Unreachable
+
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def connected(cluster: ClusterDirectory) -> AsyncIterator[Client]:
+    """A client of the local cluster that is up."""
+    if cluster.running_pid() is None:
+        raise Failure(
+            f"no local cluster is running on {cluster.path}; start one with: trainwright up --detach{cluster.flag()}"
+        )
+    async with Client.to(kubeconfig.load(cluster.kubeconfig)) as client:
+        yield client
+
+
+def carry_out(work: Coroutine[Any, Any, T]) -> T:
+    """Run a command's asynchronous part; what the API server refuses becomes the command's sentence."""
+    try:
+        return asyncio.run(work)
+    except Unreachable as error:
+        raise Failure(f"the local cluster does not answer: {error}") from error
+    except ApiError as error:
+        raise Failure(f"the API server refuses: {error}") from error
+    except ClientError as error:
+        raise Failure(str(error)) from error

@@ -1,0 +1,106 @@
+"""The ranks' lines, merged: one stream for each container of each pod, every line with its speaker in front.
+
+A stream follows its container to the end. When the API server is lost in the middle it begins again where it stopped,
+by the time of the last line it printed, so that no line is lost and none is printed twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from trainwright.cli.directory import ClusterDirectory
+from trainwright.cli.ranks import Speaker, speaker
+from trainwright.cli.sentences import Object
+from trainwright.cli.terminal import Terminal
+from trainwright.client import kubeconfig
+from trainwright.client.client import Client
+from trainwright.client.errors import BadRequest, ClientError, NotFound
+
+TAIL = 20
+RETRY_SECONDS = 0.3
+
+
+class LogLines:
+    """Prints the lines of the containers it is told of, until they end."""
+
+    def __init__(self, cluster: ClusterDirectory, namespace: str, terminal: Terminal, *, follow: bool = True) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._terminal = terminal
+        self._follow = follow
+        self._streams: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self.tails: dict[tuple[str, str], deque[str]] = {}
+        """The last lines of every (pod, container)."""
+
+    def follow(self, pods: list[Object]) -> None:
+        """Begin to follow every container that has started and is not followed yet."""
+        for pod in pods:
+            status = pod.get("status", {})
+            for container in status.get("initContainerStatuses", []) + status.get("containerStatuses", []):
+                key = (pod["metadata"]["name"], container["name"])
+                started = any(part in container.get("state", {}) for part in ("running", "terminated"))
+                if started and key not in self._streams:
+                    self.tails[key] = deque(maxlen=TAIL)
+                    self._streams[key] = asyncio.create_task(self._stream(pod, container["name"]))
+
+    async def drain(self, seconds: float | None = None) -> None:
+        """Wait until the streams of containers that have ended are read to the end."""
+        if self._streams:
+            await asyncio.wait(self._streams.values(), timeout=seconds)
+
+    async def close(self) -> None:
+        for task in self._streams.values():
+            task.cancel()
+        await asyncio.gather(*self._streams.values(), return_exceptions=True)
+
+    async def _stream(self, pod: Object, container: str) -> None:
+        lines = _Attributed(speaker(pod), self._terminal, self.tails[(pod["metadata"]["name"], container)])
+        while True:
+            try:
+                async with Client.to(kubeconfig.load(self._cluster.kubeconfig)) as client:
+                    await self._read(client, pod["metadata"]["name"], container, lines)
+                return
+            except (NotFound, BadRequest):
+                return  # the pod is gone, or its container never started
+            except ClientError:
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _read(self, client: Client, pod: str, container: str, lines: _Attributed) -> None:
+        since = lines.resume()
+        async with client.logs(
+            pod, self._namespace, container=container, follow=self._follow, timestamps=True, since_time=since
+        ) as stream:
+            async for line in stream.lines():
+                lines.add(line.decode("utf-8", "replace"))
+
+
+class _Attributed:
+    """The lines of one container, and how far they have been printed."""
+
+    def __init__(self, who: Speaker, terminal: Terminal, tail: deque[str]) -> None:
+        self._who = who
+        self._terminal = terminal
+        self._tail = tail
+        self._last = ""
+        self._at_last = 0
+        """How many lines carried the last time: several may share one."""
+        self._skip = 0
+
+    def resume(self) -> str | None:
+        """Make ready for a stream from the last time on, which will repeat the lines of that very time."""
+        self._skip = self._at_last
+        return self._last or None
+
+    def add(self, raw: str) -> None:
+        stamp, _, text = raw.partition(" ")
+        if stamp < self._last:
+            return
+        if stamp == self._last and self._skip:
+            self._skip -= 1
+            return
+        self._at_last = self._at_last + 1 if stamp == self._last else 1
+        self._last, self._skip = stamp, 0
+        label, said = self._who.attribute(text)
+        self._tail.append(said)
+        self._terminal.line(label, said)

@@ -1,0 +1,123 @@
+"""A live view of one TrainJob: the job, its JobSet and its pods, kept current by three watches.
+
+In: the API's events. Out: `changed()` returns whenever the view may say something new. When the API server is lost the
+view keeps what it last saw, says so through `connected`, and follows again as soon as the server is back, whatever its
+port then is: the kubeconfig is read anew for each attempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from trainwright.api.resources import JOB_SETS, PODS, TRAIN_JOBS, Resource
+from trainwright.cli.directory import ClusterDirectory
+from trainwright.cli.sentences import JOBSET_NAME, Object, Phase, phase_of
+from trainwright.client import kubeconfig
+from trainwright.client.client import Client
+from trainwright.client.errors import ClientError
+
+RECONNECT_SECONDS = 0.3
+
+
+class JobView:
+    """What the API says of one TrainJob, from `async with` on."""
+
+    def __init__(self, cluster: ClusterDirectory, namespace: str, name: str) -> None:
+        by_name = {"field_selector": f"metadata.name={name}"}
+        self._jobs = _Mirror(cluster, TRAIN_JOBS, namespace, by_name, self._announce)
+        self._jobsets = _Mirror(cluster, JOB_SETS, namespace, by_name, self._announce)
+        self._pods = _Mirror(cluster, PODS, namespace, {"label_selector": f"{JOBSET_NAME}={name}"}, self._announce)
+        self._news = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> JobView:
+        self._tasks = [asyncio.create_task(mirror.follow()) for mirror in (self._jobs, self._jobsets, self._pods)]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @property
+    def job(self) -> Object | None:
+        return next(iter(self._jobs.items.values()), None)
+
+    @property
+    def jobset(self) -> Object | None:
+        return next(iter(self._jobsets.items.values()), None)
+
+    @property
+    def pods(self) -> list[Object]:
+        return list(self._pods.items.values())
+
+    @property
+    def phase(self) -> Phase | None:
+        """What the job is doing, or None while it is not there."""
+        return phase_of(self.job, self.jobset, self.pods) if self.job else None
+
+    @property
+    def connected(self) -> bool:
+        return all(mirror.connected for mirror in (self._jobs, self._jobsets, self._pods))
+
+    @property
+    def is_empty(self) -> bool:
+        """True when the server has said that nothing of the job is left."""
+        return self.connected and not (self._jobs.items or self._jobsets.items or self._pods.items)
+
+    async def changed(self) -> None:
+        await self._news.wait()
+        self._news.clear()
+
+    def _announce(self) -> None:
+        self._news.set()
+
+
+class _Mirror:
+    """The objects of one selection, as of the last event."""
+
+    def __init__(
+        self,
+        cluster: ClusterDirectory,
+        resource: Resource,
+        namespace: str,
+        selector: dict[str, str],
+        announce: Callable[[], None],
+    ) -> None:
+        self._cluster = cluster
+        self._resource = resource
+        self._namespace = namespace
+        self._selector: dict[str, Any] = selector
+        self._announce = announce
+        self.items: dict[str, Object] = {}
+        self.connected = False
+
+    async def follow(self) -> None:
+        while True:
+            try:
+                async with Client.to(kubeconfig.load(self._cluster.kubeconfig)) as client:
+                    while True:  # a watch that ends in order is opened again from a fresh list
+                        await self._list_and_watch(client)
+            except ClientError:
+                self.connected = False
+                self._announce()
+                await asyncio.sleep(RECONNECT_SECONDS)
+
+    async def _list_and_watch(self, client: Client) -> None:
+        listed = await client.list(self._resource, self._namespace, **self._selector)
+        self.items = {item["metadata"]["uid"]: item for item in listed.items or ()}
+        self.connected = True
+        self._announce()
+        version = listed.resource_version
+        async with client.watch(self._resource, self._namespace, resource_version=version, **self._selector) as events:
+            async for event in events:
+                if event.object is None:
+                    continue
+                uid = event.object["metadata"]["uid"]
+                if event.type == "DELETED":
+                    self.items.pop(uid, None)
+                else:
+                    self.items[uid] = event.object
+                self._announce()

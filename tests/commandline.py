@@ -1,0 +1,137 @@
+"""The `trainwright` command as a user types it, against a cluster in a directory of its own.
+
+Everything here runs real processes: the command, the control plane it starts and the pods' supervisors.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+COMMAND = [sys.executable, "-m", "trainwright.cli.main"]
+
+
+class CommandLine:
+    """`trainwright …` with `--dir` filled in."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def __call__(self, *arguments: str, code: int | None = 0, stdin: str = "", seconds: float = 90) -> str:
+        """Run to the end and return what it printed; `code` is the exit code it must have, None for any."""
+        done = subprocess.run(
+            self.command(*arguments), input=stdin, capture_output=True, text=True, timeout=seconds, check=False
+        )
+        output = done.stdout + done.stderr
+        assert "Traceback" not in output, output
+        assert code is None or done.returncode == code, f"exit {done.returncode}, not {code}:\n{output}"
+        return output
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start it and return at once; its output is a pipe."""
+        return subprocess.Popen(
+            self.command(*arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def command(self, *arguments: str) -> list[str]:
+        name, *rest = arguments
+        offline = name in ("render", "validate", "explain")
+        return [*COMMAND, name, *rest, *([] if offline else ["--dir", str(self.directory)])]
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.directory / "kubeconfig"
+
+    @property
+    def pid(self) -> int:
+        return int((self.directory / "pid").read_text())
+
+    def kill_control_plane(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+
+@contextmanager
+def command_line(directory: Path) -> Iterator[CommandLine]:
+    """A command line whose cluster, if one is up at the end, is taken down; a process left over fails the test."""
+    trainwright = CommandLine(directory)
+    try:
+        yield trainwright
+    finally:
+        trainwright("down", code=None)
+        left = processes_of(directory)
+        for pid, _ in left:
+            os.kill(pid, signal.SIGKILL)
+    assert not left, f"processes were left over: {left}"
+
+
+def processes_of(directory: Path) -> list[tuple[int, str]]:
+    """The live processes that name this directory in their command line or run in it."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            where = os.readlink(entry / "cwd")
+        except OSError:
+            continue
+        if line and (str(directory) in line or where.startswith(str(directory))):
+            found.append((int(entry.name), line))
+    return found
+
+
+def plain_job(name: str, script: str, nodes: int = 1, **spec: object) -> str:
+    """A TrainJob whose nodes each run a Python script, with a runtime of its own that knows no framework."""
+    body = textwrap.indent(textwrap.dedent(script).strip(), " " * 8)
+    more = "".join(f"  {key}: {value}\n" for key, value in spec.items())
+    return f"""\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainingRuntime
+metadata:
+  name: {name}-runtime
+spec:
+  mlPolicy:
+    numNodes: 1
+  template:
+    spec:
+      replicatedJobs:
+        - name: node
+          template:
+            metadata:
+              labels:
+                trainer.kubeflow.org/trainjob-ancestor-step: trainer
+            spec:
+              backoffLimit: 0
+              template:
+                spec:
+                  restartPolicy: Never
+                  containers:
+                    - name: node
+                      image: python
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata:
+  name: {name}
+spec:
+  runtimeRef:
+    kind: TrainingRuntime
+    name: {name}-runtime
+{more}  trainer:
+    numNodes: {nodes}
+    command: [python3, -u, -c]
+    args:
+      - |
+{body}
+"""

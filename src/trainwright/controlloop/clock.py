@@ -1,0 +1,109 @@
+"""Time, injected. Everything in this package that waits or measures asks a `Clock`, so that tests turn it by hand.
+
+`now()` only ever goes forward and has no meaning but differences; `wall()` is seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Clock(Protocol):
+    def now(self) -> float: ...
+
+    def wall(self) -> float: ...
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class SystemClock:
+    """The machine's clocks and the running event loop."""
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def wall(self) -> float:
+        return time.time()
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        return asyncio.get_running_loop().call_later(seconds, callback)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class _VirtualTimer:
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+class VirtualClock:
+    """A clock that stands still until a test advances it. What sleeps on it wakes in order of its time."""
+
+    SETTLE_ROUNDS = 50  # how often the loop may turn before we take it that nothing is ready any more
+
+    def __init__(self, wall: float = 1_700_000_000.0) -> None:
+        self._now = 1000.0
+        self._wall_at_zero = wall - self._now
+        self._timers: list[tuple[float, int, _VirtualTimer]] = []
+        self._order = itertools.count()
+
+    def now(self) -> float:
+        return self._now
+
+    def wall(self) -> float:
+        return self._wall_at_zero + self._now
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        timer = _VirtualTimer(callback)
+        heapq.heappush(self._timers, (self._now + max(0.0, seconds), next(self._order), timer))
+        return timer
+
+    async def sleep(self, seconds: float) -> None:
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def wake() -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        timer = self.call_later(seconds, wake)
+        try:
+            await woken
+        finally:
+            timer.cancel()
+
+    async def settle(self) -> None:
+        """Lets every task run that can run without time passing."""
+        for _ in range(self.SETTLE_ROUNDS):
+            await asyncio.sleep(0)
+
+    async def advance(self, seconds: float) -> None:
+        """Moves time on, stopping at each timer on the way."""
+        await self.settle()
+        until = self._now + seconds
+        while self._timers and self._timers[0][0] <= until:
+            due, _, timer = heapq.heappop(self._timers)
+            self._now = max(self._now, due)
+            if timer.callback is not None:
+                timer.callback()
+                await self.settle()
+        self._now = until
+        await self.settle()
+
+    def jump_wall(self, seconds: float) -> None:
+        """An administrator sets the wall clock."""
+        self._wall_at_zero += seconds

@@ -1,0 +1,116 @@
+"""A controller: a queue of keys, the sources that fill it, and workers that empty it through one reconcile function.
+
+A worker's story has four ends: done, come back later, failed (again after a growing delay), and cancelled. A conflict
+is a failure that is nobody's fault: it comes back soon and is not logged. A 429 comes back no earlier than the server
+asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from trainwright.client import ClientError, Conflict, Forbidden
+from trainwright.client.errors import ApiError
+from trainwright.controlloop.clock import Clock, SystemClock
+from trainwright.controlloop.metrics import Metrics, NoMetrics
+from trainwright.controlloop.outcome import After, Key, Reconcile
+from trainwright.controlloop.queue import LAST_RETRY_SECONDS, WorkQueue
+from trainwright.controlloop.source import Watches
+from trainwright.controlloop.store import Delta
+
+log = logging.getLogger(__name__)
+
+CONFLICT_RETRY_SECONDS = 1.0
+FORBIDDEN_RETRY_SECONDS = 30.0
+
+
+class Controller:
+    """Give it to a `Manager`. `add(key)` asks for a reconcile from outside, as a timer or another controller may."""
+
+    def __init__(
+        self,
+        name: str,
+        reconcile: Reconcile,
+        watches: Sequence[Watches],
+        *,
+        workers: int = 1,
+        clock: Clock | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.name = name
+        self.watches = list(watches)
+        self._reconcile = reconcile
+        self._workers = workers
+        self._busy = 0
+        self._clock = clock or SystemClock()
+        self._metrics = metrics or NoMetrics()
+        self.queue: WorkQueue[Key] = WorkQueue(self._clock, name=name, metrics=self._metrics)
+        for watch in self.watches:
+            watch.source.listen(self._listener(watch))
+
+    def add(self, key: Key) -> None:
+        self.queue.add(key)
+
+    async def run(self) -> None:
+        """Works until cancelled, from the moment every source has shown a complete list."""
+        for watch in self.watches:
+            await watch.source.wait_synced()
+        self._metrics.workers(self.name, 0, self._workers)
+        async with asyncio.TaskGroup() as workers:
+            for number in range(self._workers):
+                workers.create_task(self._work(), name=f"{self.name}-{number}")
+
+    def _listener(self, watch: Watches) -> Callable[[Delta[Any]], None]:
+        def listen(delta: Delta[Any]) -> None:
+            for side in delta:
+                if side is not None:
+                    for key in watch.keys_of(side):
+                        self.queue.add(key)
+
+        return listen
+
+    async def _work(self) -> None:
+        while (key := await self.queue.get()) is not None:
+            started = self._clock.now()
+            self._busy += 1
+            self._metrics.workers(self.name, self._busy, self._workers)
+            try:
+                result = await self._work_on(key)
+            finally:
+                self._busy -= 1
+                self.queue.done(key)
+            seconds = self._clock.now() - started
+            self._metrics.workers(self.name, self._busy, self._workers)
+            self._metrics.worked(self.name, seconds)
+            self._metrics.reconciled(self.name, result, seconds)
+
+    async def _work_on(self, key: Key) -> str:
+        try:
+            outcome = await self._reconcile(key)
+        except Conflict as error:
+            log.debug("%s %s: %s", self.name, key, error)
+            self.queue.retry(key, at_most=CONFLICT_RETRY_SECONDS)
+            return "error"
+        except Exception as error:  # noqa: BLE001 - the worker loop: one object's failure must not stop the others
+            self._failed(key, error)
+            return "error"
+        self.queue.forget(key)
+        if isinstance(outcome, After):
+            self.queue.add_after(key, outcome.seconds)
+            return "requeue_after"
+        return "success"
+
+    def _failed(self, key: Key, error: Exception) -> None:
+        at_least = 0.0
+        if isinstance(error, Forbidden):
+            at_least = FORBIDDEN_RETRY_SECONDS  # RBAC does not change by itself: no hot loop
+        elif isinstance(error, ApiError) and error.retry_after:
+            at_least = error.retry_after
+        seconds = self.queue.retry(key, at_least=at_least, at_most=max(at_least, LAST_RETRY_SECONDS))
+        if isinstance(error, ClientError):
+            log.warning("%s %s: %s; again in %.1f s", self.name, key, error, seconds)
+        else:
+            log.error("%s %s: %r; again in %.1f s", self.name, key, error, seconds, exc_info=error)

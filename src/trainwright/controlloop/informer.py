@@ -1,0 +1,121 @@
+"""Drives one source: does what the state machine asks, keeps the store, tells the listeners.
+
+Every rule of recovery is in `watching.step`; this file only turns its states into requests and their results into
+inputs.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+from typing import Any
+
+from trainwright.client import Client, ClientError, NotFound
+from trainwright.client import Expired as ExpiredError
+from trainwright.client.errors import ApiError, not_served
+from trainwright.controlloop import watching
+from trainwright.controlloop.clock import Clock
+from trainwright.controlloop.source import Source
+
+log = logging.getLogger(__name__)
+
+WATCH_SECONDS = (300, 600)  # the server ends a watch after a random time in this span, so that they do not end together
+IDLE_SECONDS = 120.0
+
+
+class Informer:
+    def __init__(
+        self, client: Client, source: Source[Any], clock: Clock, jitter: Callable[[], float] = random.random
+    ) -> None:
+        self._client = client
+        self._source = source
+        self._clock = clock
+        self._jitter = jitter
+        self._told: str | None = None  # the failure that was logged last: each is logged once
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        state: watching.State = watching.List()
+        while True:
+            match state:
+                case watching.List():
+                    state = self._step(state, await self._list())
+                case watching.Watch():
+                    state = await self._watch(state)
+                case watching.Pause(seconds):
+                    if state.absent:
+                        self._gone()
+                    await self._clock.sleep(seconds)
+                    state = self._step(state, watching.Elapsed())
+
+    def _step(self, state: watching.State, happened: watching.Input) -> watching.State:
+        return watching.step(state, happened, self._jitter)
+
+    async def _list(self) -> watching.Input:
+        source = self._source
+        try:
+            found = await self._client.list(
+                source.resource,
+                source.namespace,
+                label_selector=source.label_selector,
+                field_selector=source.field_selector,
+                decode=source.decode,
+                metadata_only=source.metadata_only,
+            )
+        except ClientError as error:
+            return self._failure(error)
+        self._told = None
+        source.publish(source.store.replace(found.items or ()))
+        source.synced(served=True)
+        return watching.Listed(found.resource_version)
+
+    async def _watch(self, state: watching.Watch) -> watching.State:
+        source = self._source
+        current: watching.State = state
+        seconds = int(WATCH_SECONDS[0] + (WATCH_SECONDS[1] - WATCH_SECONDS[0]) * self._jitter())
+        try:
+            async with self._client.watch(
+                source.resource,
+                source.namespace,
+                resource_version=state.version,
+                label_selector=source.label_selector,
+                field_selector=source.field_selector,
+                timeout_seconds=seconds,
+                idle_seconds=IDLE_SECONDS,
+                decode=source.decode,
+                metadata_only=source.metadata_only,
+            ) as events:
+                async for event in events:
+                    self._told = None
+                    delta = None
+                    if event.type in ("ADDED", "MODIFIED"):
+                        delta = source.store.put(event.object)
+                    elif event.type == "DELETED":
+                        delta = source.store.remove(event.object)
+                    if delta is not None:
+                        source.publish((delta,))
+                    current = self._step(current, watching.Happened(event.resource_version))
+        except ClientError as error:
+            return self._step(current, self._failure(error))
+        return self._step(current, watching.Ended())
+
+    def _failure(self, error: ClientError) -> watching.Input:
+        if isinstance(error, ExpiredError):
+            return watching.Expired()
+        if isinstance(error, NotFound) and error.is_missing_type:
+            self._tell(not_served(self._source.resource.group_resource))
+            return watching.Absent()
+        self._tell(str(error))
+        retry_after = error.retry_after if isinstance(error, ApiError) else None
+        return watching.Failed(retry_after or 0.0)
+
+    def _gone(self) -> None:
+        """The type is not served: whatever we knew of it is gone with it, and nobody needs to wait for a list."""
+        self._source.publish(self._source.store.replace(()))
+        self._source.synced(served=False)
+
+    def _tell(self, what: str) -> None:
+        if what != self._told:
+            log.warning("watching %s: %s", self._source.resource.group_resource, what)
+            self._told = what

@@ -1,0 +1,80 @@
+"""The manager is one TaskGroup: informers for all sources, workers for all controllers, and whatever else must live
+as long.
+
+When one of them ends with an error, all are cancelled and `run` raises: half a manager is worse than none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from trainwright.client import Client
+from trainwright.controlloop.clock import Clock, SystemClock
+from trainwright.controlloop.controller import Controller
+from trainwright.controlloop.informer import Informer
+from trainwright.controlloop.source import Source
+
+Task = Callable[[], Awaitable[None]]
+
+
+class Manager:
+    """`await Manager(client, controllers).run()`; cancel it to stop.
+
+    `sources` are watched though no controller is woken by them. With `lead`, controllers start only when it says so
+    (election); informers run from the start, so that a new leader has warm stores.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        controllers: Sequence[Controller],
+        *,
+        sources: Sequence[Source[Any]] = (),
+        tasks: Sequence[Task] = (),
+        lead: Callable[[Task], Awaitable[None]] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._client = client
+        self._controllers = list(controllers)
+        self._tasks = list(tasks)
+        self._lead = lead
+        self._clock = clock or SystemClock()
+        unique: dict[int, Source[Any]] = {id(source): source for source in sources}
+        for controller in self._controllers:
+            unique.update({id(watch.source): watch.source for watch in controller.watches})
+        self.sources: list[Source[Any]] = list(unique.values())
+
+    @property
+    def is_synced(self) -> bool:
+        return all(source.is_synced for source in self.sources)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for source in self.sources:
+                informer = Informer(self._client, source, self._clock)
+                group.create_task(informer.run(), name=f"watch {source.resource.group_resource}")
+            for task in self._tasks:
+                group.create_task(_run(task))
+            if self._lead is None:
+                group.create_task(self._run_controllers(), name="controllers")
+            else:
+                group.create_task(_run(lambda: self._lead_controllers()), name="controllers, when leading")
+
+    async def _lead_controllers(self) -> None:
+        assert self._lead is not None
+        await self._lead(self._run_controllers)
+
+    async def _run_controllers(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for controller in self._controllers:
+                    group.create_task(controller.run(), name=controller.name)
+        finally:
+            for controller in self._controllers:
+                controller.queue.close()
+
+
+async def _run(task: Task) -> None:
+    await task()

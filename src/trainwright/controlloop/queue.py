@@ -1,0 +1,131 @@
+"""A work queue with client-go's guarantees, on one event loop.
+
+1. Fair: keys come out in the order they went in.
+2. Stingy: a key that is added several times before it is worked on is worked on once.
+3. Exclusive: a key is never worked on by two workers; added meanwhile, it comes again when the first one is done.
+4. Delayed: `add_after` keeps the earliest of several times; `retry` waits twice as long after each failure in a row.
+5. Closing: `close` wakes all workers; what is being worked on is finished by its worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from trainwright.controlloop.clock import Clock, Timer
+from trainwright.controlloop.metrics import Metrics, NoMetrics
+
+K = TypeVar("K", bound=Hashable)
+
+FIRST_RETRY_SECONDS = 0.005
+LAST_RETRY_SECONDS = 60.0
+
+
+class WorkQueue(Generic[K]):
+    def __init__(self, clock: Clock, *, name: str = "", metrics: Metrics | None = None) -> None:
+        self._clock = clock
+        self._name = name
+        self._metrics = metrics or NoMetrics()
+        self._queue: deque[K] = deque()  # in order; queue ⊆ dirty, queue ∩ processing = ∅
+        self._dirty: set[K] = set()  # needs work: in the queue, or being processed and added again
+        self._processing: set[K] = set()  # a worker has it
+        self._added_at: dict[K, float] = {}  # keys of queue → when they became ready
+        self._delayed: dict[K, tuple[float, Timer]] = {}  # not ready yet; may overlap with dirty
+        self._failures: dict[K, int] = {}
+        self._waiting: deque[asyncio.Future[None]] = deque()  # workers with nothing to do
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def add(self, key: K) -> None:
+        if self._closed or key in self._dirty:
+            return
+        self._metrics.queue_added(self._name)
+        self._dirty.add(key)
+        if key not in self._processing:
+            self._enqueue(key)
+
+    def add_after(self, key: K, seconds: float) -> None:
+        if self._closed:
+            return
+        if seconds <= 0:
+            self.add(key)
+            return
+        due = self._clock.now() + seconds
+        if key in self._delayed:
+            earlier, timer = self._delayed[key]
+            if earlier <= due:
+                return
+            timer.cancel()
+        self._delayed[key] = (due, self._clock.call_later(seconds, lambda: self._ripen(key)))
+
+    def retry(self, key: K, *, at_least: float = 0.0, at_most: float = LAST_RETRY_SECONDS) -> float:
+        """Adds the key again after its back-off; returns the seconds."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        seconds = max(at_least, min(at_most, FIRST_RETRY_SECONDS * 2.0 ** min(failures, 30)))
+        self._metrics.queue_retried(self._name)
+        self.add_after(key, seconds)
+        return seconds
+
+    def forget(self, key: K) -> None:
+        """The key did well: its next failure starts from the shortest delay."""
+        self._failures.pop(key, None)
+
+    def failures(self, key: K) -> int:
+        return self._failures.get(key, 0)
+
+    async def get(self) -> K | None:
+        """The next key, which is the caller's until `done`; None when the queue is closed."""
+        while not self._queue:
+            if self._closed:
+                return None
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                if waiter.done() and not waiter.cancelled() and self._queue:
+                    self._wake()  # we were woken for a key that somebody else must take now
+                raise
+            finally:
+                if waiter in self._waiting:
+                    self._waiting.remove(waiter)
+        key = self._queue.popleft()
+        self._dirty.discard(key)
+        self._processing.add(key)
+        self._metrics.queue_taken(self._name, len(self._queue), self._clock.now() - self._added_at.pop(key))
+        return key
+
+    def done(self, key: K) -> None:
+        self._processing.discard(key)
+        if key in self._dirty:
+            self._enqueue(key)
+
+    def close(self) -> None:
+        self._closed = True
+        for _, timer in self._delayed.values():
+            timer.cancel()
+        self._delayed.clear()
+        while self._waiting:
+            self._wake()
+
+    def _ripen(self, key: K) -> None:
+        self._delayed.pop(key, None)
+        self.add(key)
+
+    def _enqueue(self, key: K) -> None:
+        self._queue.append(key)
+        self._added_at[key] = self._clock.now()
+        self._metrics.queue_depth(self._name, len(self._queue))
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return

@@ -1,0 +1,104 @@
+"""What is watched: a resource, how it is decoded and indexed, and the store that results.
+
+A `Source` is shared: two controllers that look at the same kind use the same one, and it costs one watch. Its
+`keys_of` for a controller is given where the controller is made (`Watches`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+from trainwright.api.resources import Resource
+from trainwright.controlloop.outcome import Key
+from trainwright.controlloop.store import Delta, Index, Object, Store, key_of
+
+T = TypeVar("T", bound=Object)
+KeysOf = Callable[[Any], Iterable[Key]]
+Listener = Callable[[Delta[Any]], None]
+
+
+class Source(Generic[T]):
+    """One kind of object, in one namespace or in all, perhaps selected by labels, decoded to `decode`."""
+
+    def __init__(
+        self,
+        resource: Resource,
+        decode: type[T],
+        *,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        metadata_only: bool = False,
+        indexes: Mapping[str, Index[T]] | None = None,
+    ) -> None:
+        self.resource = resource
+        self.decode = decode
+        self.namespace = namespace
+        self.label_selector = label_selector
+        self.field_selector = field_selector
+        self.metadata_only = metadata_only
+        self.store: Store[T] = Store(indexes)
+        self.is_served = True  # False while the server does not know the type (its CRD is missing)
+        self._synced = asyncio.Event()
+        self._listeners: list[Listener] = []
+        self._served_listeners: list[Callable[[bool], None]] = []
+
+    def __repr__(self) -> str:
+        return f"Source({self.resource.group_resource})"
+
+    @property
+    def is_synced(self) -> bool:
+        """The store has shown one complete list, or there is nothing to list."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        await self._synced.wait()
+
+    def listen(self, listener: Listener) -> None:
+        """Called for every change of the store, in order, on the loop. Must not block."""
+        self._listeners.append(listener)
+
+    def listen_served(self, listener: Callable[[bool], None]) -> None:
+        """Called when the type starts or stops being served."""
+        self._served_listeners.append(listener)
+
+    # The informer's side
+
+    def publish(self, deltas: Iterable[Delta[T]]) -> None:
+        for delta in deltas:
+            for listener in self._listeners:
+                listener(delta)
+
+    def synced(self, *, served: bool) -> None:
+        changed = self.is_served != served
+        self.is_served = served
+        self._synced.set()
+        if changed:
+            for listener in self._served_listeners:
+                listener(served)
+
+
+class Watches:
+    """A source as one controller sees it: which keys to work on when an object changes."""
+
+    def __init__(self, source: Source[Any], keys_of: KeysOf | None = None) -> None:
+        self.source = source
+        self.keys_of: KeysOf = keys_of or itself
+
+
+def itself(thing: Object) -> Iterable[Key]:
+    """The object's own key."""
+    return (key_of(thing),)
+
+
+def controlled_by(kind: str) -> KeysOf:
+    """The key of the controlling owner of that kind, in the object's own namespace."""
+
+    def keys_of(thing: Any) -> Iterable[Key]:
+        for reference in thing.metadata.owner_references or ():
+            if reference.controller and reference.kind == kind:
+                yield Key(thing.metadata.namespace or "", reference.name)
+
+    return keys_of

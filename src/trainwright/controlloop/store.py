@@ -1,0 +1,130 @@
+"""The objects of one kind as the last list and watch told them: one writer, many readers.
+
+In come complete lists and single events; out come `Delta`s (old, new) for whoever maps them to keys. A new list
+reports as deleted what vanished while we were disconnected (reliability R8), so nobody ever waits for an event that
+will not come. Readers see either the old list or the new one, never a part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from trainwright.controlloop.outcome import Key
+
+
+class Metadata(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+    @property
+    def resource_version(self) -> str: ...
+
+
+class Object(Protocol):
+    """All the store asks of an object: a msgspec Struct whose metadata has these four."""
+
+    @property
+    def metadata(self) -> Metadata: ...
+
+
+T = TypeVar("T", bound=Object)
+Index = Callable[[T], Iterable[str]]
+
+
+class Delta(NamedTuple, Generic[T]):
+    """One object's change: (None, new) appeared, (old, None) is gone, (old, new) changed."""
+
+    old: T | None
+    new: T | None
+
+
+def key_of(thing: Object) -> Key:
+    return Key(thing.metadata.namespace or "", thing.metadata.name)
+
+
+class Store(Generic[T]):
+    def __init__(self, indexes: Mapping[str, Index[T]] | None = None) -> None:
+        self._objects: dict[Key, T] = {}
+        self._index_functions = dict(indexes or {})
+        self._indexes: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in self._index_functions}
+
+    # Reading
+
+    def get(self, key: Key) -> T | None:
+        return self._objects.get(key)
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(list(self._objects.values()))
+
+    def keys(self) -> Iterable[Key]:
+        return list(self._objects)
+
+    def by(self, index: str, value: str) -> list[T]:
+        """The objects for which the index's function gave `value`, in order of arrival."""
+        return [self._objects[key] for key in self._indexes[index].get(value, ())]
+
+    # Writing: the informer only
+
+    def put(self, new: T) -> Delta[T] | None:
+        """An object was added or changed. None when it is the very version we have."""
+        key = key_of(new)
+        old = self._objects.get(key)
+        if old is not None and _same_version(old, new):
+            return None
+        self._replace(key, old, new)
+        return Delta(old, new)
+
+    def remove(self, gone: T) -> Delta[T] | None:
+        """An object was deleted; its last state goes into the delta."""
+        key = key_of(gone)
+        old = self._objects.get(key)
+        if old is None:
+            return None
+        self._replace(key, old, None)
+        return Delta(old, None)
+
+    def replace(self, objects: Iterable[T]) -> list[Delta[T]]:
+        """A complete list: what is not in it is gone. An object replaced under its name is gone and then new."""
+        fresh = {key_of(thing): thing for thing in objects}
+        deltas: list[Delta[T]] = []
+        for key, old in list(self._objects.items()):
+            new = fresh.get(key)
+            if new is None or new.metadata.uid != old.metadata.uid:
+                self._replace(key, old, None)
+                deltas.append(Delta(old, None))
+        for new in fresh.values():
+            delta = self.put(new)
+            if delta is not None:
+                deltas.append(delta)
+        return deltas
+
+    def _replace(self, key: Key, old: T | None, new: T | None) -> None:
+        for name, function in self._index_functions.items():
+            index = self._indexes[name]
+            if old is not None:
+                for value in function(old):
+                    entry = index.get(value)
+                    if entry is not None:
+                        entry.pop(key, None)
+                        if not entry:
+                            del index[value]
+            if new is not None:
+                for value in function(new):
+                    index.setdefault(value, {})[key] = None
+        if new is None:
+            self._objects.pop(key, None)
+        else:
+            self._objects[key] = new
+
+
+def _same_version(old: Object, new: Object) -> bool:
+    return bool(new.metadata.resource_version) and (
+        old.metadata.resource_version == new.metadata.resource_version and old.metadata.uid == new.metadata.uid
+    )

@@ -1,0 +1,129 @@
+"""The audit log as requests: who asked for what, whether it was granted, and whether anything came of it.
+
+In: kube-apiserver's audit events (`RealControlPlane.audit_events`). Out: one `Request` per answered request, with the
+verb that RBAC judged. Dry runs are marked; a server-side apply that created its object counts as a create.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from trainwright.testing.rest import Object
+
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+
+@dataclass(frozen=True)
+class Request:
+    user: str
+    agent: str
+    verb: str
+    group: str
+    resource: str
+    subresource: str
+    namespace: str
+    name: str
+    code: int
+    dry_run: bool
+    at: float
+    sent: Object | None
+    answer: Object | None
+
+    @property
+    def is_write(self) -> bool:
+        return self.verb in WRITES and not self.dry_run
+
+    @property
+    def succeeded(self) -> bool:
+        return 200 <= self.code < 300
+
+    @property
+    def is_creation(self) -> bool:
+        """Something new is there: a create, or an apply of an object that was not there (201)."""
+        return self.is_write and self.succeeded and not self.subresource and (self.verb == "create" or self.code == 201)
+
+    @property
+    def is_deletion(self) -> bool:
+        return self.verb == "delete" and self.is_write and self.succeeded
+
+    @property
+    def full_resource(self) -> str:
+        """As a rule of a role spells it: `trainjobs/status`."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+    def __str__(self) -> str:
+        where = "/".join(part for part in (self.namespace, self.name) if part)
+        dry = " (dry run)" if self.dry_run else ""
+        return f"{self.verb} {self.full_resource} {where} by {self.user}{dry}: {self.code}"
+
+
+def requests(events: Iterable[Object], *, user: str | None = None, namespace: str | None = None) -> list[Request]:
+    """Requests in the order of their answers. A watch counts when it starts, everything else when it ends."""
+    found = []
+    for event in events:
+        stage = event.get("stage")
+        if stage != ("ResponseStarted" if event.get("verb") == "watch" else "ResponseComplete"):
+            continue
+        request = _request(event)
+        if user is not None and request.user != user:
+            continue
+        if namespace is not None and request.namespace != namespace:
+            continue
+        found.append(request)
+    return sorted(found, key=lambda request: request.at)
+
+
+def creations_and_deletions(found: Iterable[Request]) -> Counter[tuple[str, str, str, str]]:
+    """How often each object was created and deleted, by (what, resource, namespace, name)."""
+    counts: Counter[tuple[str, str, str, str]] = Counter()
+    for request in found:
+        if request.is_creation:
+            counts["create", request.resource, request.namespace, _name(request)] += 1
+        elif request.is_deletion:
+            counts["delete", request.resource, request.namespace, request.name] += 1
+    return counts
+
+
+def _request(event: Object) -> Request:
+    reference: dict[str, Any] = event.get("objectRef", {})
+    query = parse_qs(urlsplit(event.get("requestURI", "")).query)
+    return Request(
+        user=event["user"].get("username", ""),
+        agent=event.get("userAgent", ""),
+        verb=event["verb"],
+        group=reference.get("apiGroup", ""),
+        resource=reference.get("resource", ""),
+        subresource=reference.get("subresource", ""),
+        namespace=reference.get("namespace", ""),
+        name=reference.get("name", ""),
+        code=event.get("responseStatus", {}).get("code", 0),
+        dry_run="dryRun" in query or "All" in _body(event.get("requestObject")).get("dryRun", []),
+        at=_time(event["stageTimestamp"]),
+        sent=_body(event.get("requestObject")) or None,
+        answer=event.get("responseObject"),
+    )
+
+
+def _name(request: Request) -> str:
+    """A create's URL carries no name; the answer does, and the request does where the answer is not logged."""
+    if request.name:
+        return request.name
+    for body in (request.answer, request.sent):
+        name = (body or {}).get("metadata", {}).get("name")
+        if name:
+            return str(name)
+    return ""
+
+
+def _body(logged: Any) -> Object:
+    """A JSON patch is logged as the list it is; nobody here looks into one."""
+    return logged if isinstance(logged, dict) else {}
+
+
+def _time(text: str) -> float:
+    return datetime.datetime.fromisoformat(text).timestamp()

@@ -1,0 +1,46 @@
+"""The pure core: `TrainJob + runtime + what exists → desired objects + status`. No I/O, no clock, no randomness.
+
+Two functions drive the operator:
+
+    plan = build(job, runtime, observed, framework, keys)     # objects to write, in order: Apply(object) |
+    CreateOnce(object) update = status(job, jobset, now, …)                      # TrainJob.status, and when to look
+    again
+
+`job` and `runtime` are the typed objects of `trainwright.api`, as the API server defaulted them; neither is ever
+changed. `observed` is what exists (`Observed`), `framework` the ordered plugins (`trainwright.plugins.load`), `keys`
+the source of secrets (`KeyMaterial`). Both raise `PipelineError` only, whose text is for the user;
+`runtime_kind(ref)` says which kind of runtime a TrainJob names, or raises.
+
+Files, in the order a TrainJob meets them:
+
+    generations   podSpecOverrides, podTemplateOverrides and runtimePatches as one kind of patch, and how it merges
+    info          the state of one build: template, pod sets, counts, resources
+    podset        views into the template: replicatedJobs and containers
+    resources     how many devices a node has, how much a pod asks for
+    framework     extension points and phases
+    build         the whole way from TrainJob to plan
+    plan          Observed and KeyMaterial in, Plan out
+    status        JobSet → TrainJob.status
+    provenance    who set which field
+"""
+
+from trainwright.pipeline.build import build as build
+from trainwright.pipeline.build import owner_reference as owner_reference
+from trainwright.pipeline.build import runtime_kind as runtime_kind
+from trainwright.pipeline.errors import NameTaken as NameTaken
+from trainwright.pipeline.errors import PipelineError as PipelineError
+from trainwright.pipeline.errors import PluginFailed as PluginFailed
+from trainwright.pipeline.errors import RuntimeNotFound as RuntimeNotFound
+from trainwright.pipeline.errors import RuntimeNotSupported as RuntimeNotSupported
+from trainwright.pipeline.errors import TemplateInvalid as TemplateInvalid
+from trainwright.pipeline.framework import Framework as Framework
+from trainwright.pipeline.plan import Apply as Apply
+from trainwright.pipeline.plan import CreateOnce as CreateOnce
+from trainwright.pipeline.plan import JobSet as JobSet
+from trainwright.pipeline.plan import KeyMaterial as KeyMaterial
+from trainwright.pipeline.plan import MaskedKeys as MaskedKeys
+from trainwright.pipeline.plan import Observed as Observed
+from trainwright.pipeline.plan import Plan as Plan
+from trainwright.pipeline.status import StatusUpdate as StatusUpdate
+from trainwright.pipeline.status import status as status
+from trainwright.pipeline.status import timestamp as timestamp

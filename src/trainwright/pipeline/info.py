@@ -1,0 +1,225 @@
+"""The state of one build: a TrainJob, its runtime, and the JobSet template on its way to becoming a JobSet.
+
+`make_info` copies the runtime's template, merges the TrainJob's overrides into it, gives each replicatedJob its role,
+its pod count and the node its resources (spec 02 §4.2 to §4.5). After that the plugins change it, phase by phase.
+Neither the TrainJob nor the runtime is ever changed: a plugin that rewrites the user's command does so in
+`Info.command`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from trainwright.api.runtime import MLPolicy, PodGroupPolicy, TrainingRuntime
+from trainwright.api.trainjob import Trainer, TrainJob, TrainJobSpec
+from trainwright.pipeline.errors import TemplateInvalid
+from trainwright.pipeline.generations import merge, patches_of
+from trainwright.pipeline.plan import KeyMaterial, MaskedKeys, Observed
+from trainwright.pipeline.podset import NODE, TRAINER, Container, Json, PodSet
+from trainwright.pipeline.provenance import DEFAULT, NO_TRACE, RUNTIME, TRAIN_JOB, Origin, Tracer
+from trainwright.pipeline.resources import Resources, merge_requirements
+
+NUM_PROC_PER_NODE_ANNOTATION = "trainer.kubeflow.org/num-proc-per-node"
+TRAINER_PORT = 29500
+
+_NO_TRAINER = Trainer()
+_NO_POLICY = MLPolicy()
+_NO_GANG = PodGroupPolicy()
+
+
+class Info:
+    """What plugins see and change."""
+
+    def __init__(
+        self,
+        job: TrainJob,
+        runtime: TrainingRuntime,
+        labels: dict[str, str],
+        annotations: dict[str, str],
+        spec: Json,
+        observed: Observed,
+        keys: KeyMaterial,
+        trace: Tracer,
+    ) -> None:
+        if job.spec is None:
+            raise TemplateInvalid("the TrainJob has no spec")
+        self.job = job
+        self.job_spec: TrainJobSpec = job.spec
+        self.runtime = runtime
+        self.observed = observed
+        self.keys = keys
+        self.trace = trace
+        self.labels = labels
+        """Labels of the JobSet."""
+        self.annotations = annotations
+        """Annotations of the JobSet."""
+        self.spec = spec
+        """The JobSet's spec; `pod_sets` are views into it."""
+        self.pod_sets = [PodSet(item) for item in spec.get("replicatedJobs") or ()]
+        trainer = job.spec.trainer or _NO_TRAINER
+        self.trainer_spec: Trainer = trainer
+        self.command = trainer.command
+        """The trainer's command; None leaves the template's."""
+        self.args = trainer.args
+        """The trainer's arguments; None leaves the template's."""
+        policy = runtime.spec.ml_policy if runtime.spec else None
+        self.has_ml_policy = policy is not None
+        self.ml_policy: MLPolicy = policy or _NO_POLICY
+        self.pod_group_policy: PodGroupPolicy = (runtime.spec.pod_group_policy if runtime.spec else None) or _NO_GANG
+        if not any(pod_set.role == TRAINER for pod_set in self.pod_sets):  # D23: a runtime without the label
+            for pod_set in self.pod_sets:
+                if pod_set.name == NODE:
+                    pod_set.role = TRAINER
+
+    @property
+    def name(self) -> str:
+        return self.job.metadata.name
+
+    @property
+    def document(self) -> Json:
+        """The JobSet so far, for provenance."""
+        return {"metadata": {"labels": self.labels, "annotations": self.annotations}, "spec": self.spec}
+
+    @property
+    def jobset_is_running(self) -> bool:
+        """The JobSet exists and neither it nor the TrainJob is suspended: nothing of it is written (spec 02 §6.8)."""
+        jobset = self.observed.jobset
+        return jobset is not None and not jobset.is_suspended and not self.job.is_suspended
+
+    @property
+    def trainer(self) -> PodSet | None:
+        """The first pod set that trains."""
+        return next((pod_set for pod_set in self.pod_sets if pod_set.role == TRAINER), None)
+
+    @property
+    def trainer_container(self) -> Container | None:
+        return self.trainer.container(NODE) if self.trainer else None
+
+    def pod_set(self, name: str) -> PodSet | None:
+        return next((pod_set for pod_set in self.pod_sets if pod_set.name == name), None)
+
+    @property
+    def num_proc_per_node(self) -> int | str | None:
+        """The TrainJob's processes per node: a number, or `auto`, `cpu`, `gpu` in an older job (D22)."""
+        value = self.trainer_spec.num_proc_per_node
+        if value is None:
+            value = self.job.metadata.annotation(NUM_PROC_PER_NODE_ANNOTATION)
+        return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+    @property
+    def node_resources(self) -> Resources:
+        """What one training node gets, for counting processes: the TrainJob's word alone, else the template's."""
+        if self.trainer_spec.resources_per_node is not None:
+            return Resources.of(self.trainer_spec.resources_per_node)
+        for pod_set in self.pod_sets:
+            if (pod_set.name == NODE or pod_set.role == TRAINER) and (container := pod_set.container(NODE)):
+                return Resources.of(container.json.get("resources"))
+        return Resources({}, {})
+
+    def set_num_nodes(self, pod_set: PodSet) -> None:
+        """Give the pod set as many pods as the TrainJob has nodes, if it says how many."""
+        if self.trainer_spec.num_nodes is not None:
+            pod_set.count = self.trainer_spec.num_nodes
+            self.came_from("spec.trainer.numNodes")
+
+    def set_trainer_env(self, container: Container) -> None:
+        """Upsert the TrainJob's env."""
+        for index, variable in enumerate(self.trainer_spec.env or ()):
+            container.set_env(trainjob_env(variable))
+            self.came_from(f"spec.trainer.env[{index}]")
+
+    def came_from(self, field: str) -> None:
+        """Say that what was just set is this field of the TrainJob."""
+        self.trace.mark(Origin(TRAIN_JOB, self.name, field))
+
+
+def make_info(
+    job: TrainJob,
+    runtime: TrainingRuntime,
+    observed: Observed | None = None,
+    keys: KeyMaterial | None = None,
+    trace: Tracer = NO_TRACE,
+) -> Info:
+    """The template with the TrainJob's overrides in it, before any plugin."""
+    template = runtime.spec.template if runtime.spec else None
+    if template is None or not isinstance(template.spec, dict):
+        raise TemplateInvalid("unsupported runtimeTemplateSpec")
+    if job.spec is None:
+        raise TemplateInvalid("the TrainJob has no spec")
+    metadata = template.metadata or {}
+    labels = dict(metadata.get("labels") or {})
+    annotations = dict(metadata.get("annotations") or {})
+    spec = template.spec
+    tracing = trace is not NO_TRACE
+    if tracing:
+        trace.follow(_document(labels, annotations, spec))
+        trace.mark(Origin(RUNTIME, runtime.metadata.name, "spec.template"), _document(labels, annotations, spec))
+    job_names = [str(item.get("name")) for item in spec.get("replicatedJobs") or ()]
+    for patch in patches_of(job.spec, job_names):
+        labels.update(patch.labels)
+        annotations.update(patch.annotations)
+        if patch.spec:
+            spec = merge(spec, patch.spec)
+        if tracing:
+            trace.follow(_document(labels, annotations, spec))
+            trace.mark(patch.origin, _document(patch.labels, patch.annotations, patch.spec))
+    info = Info(job, runtime, labels, annotations, _copy(spec), observed or Observed(), keys or MaskedKeys(), trace)
+    trace.follow(info.document if tracing else None)
+    _set_counts(info)
+    _set_resources(info)
+    return info
+
+
+def _set_counts(info: Info) -> None:
+    """Every job gets a count; the trainer's is the ML policy's numNodes, whatever the template's parallelism."""
+    num_nodes = info.ml_policy.num_nodes
+    for pod_set in info.pod_sets:
+        if info.has_ml_policy and pod_set.role == TRAINER:
+            pod_set.count = max(num_nodes if num_nodes is not None else 1, 1)
+            if num_nodes is not None:
+                info.trace.mark(Origin(RUNTIME, info.runtime.metadata.name, "spec.mlPolicy.numNodes"))
+        else:
+            pod_set.count = max(pod_set.count, 1)
+        info.trace.mark(Origin(DEFAULT))
+
+
+def _set_resources(info: Info) -> None:
+    requirements = info.trainer_spec.resources_per_node
+    if requirements is None:
+        return
+    launcher_is_node = info.ml_policy.mpi is not None and info.ml_policy.mpi.run_launcher_as_node
+    for pod_set in info.pod_sets:
+        trains = info.has_ml_policy and pod_set.role == TRAINER
+        container = pod_set.container(NODE)
+        if container is not None and (trains or (launcher_is_node and pod_set.name == NODE)):
+            merge_requirements(container.json, requirements)
+            info.came_from("spec.trainer.resourcesPerNode")
+
+
+def trainjob_env(variable: Json) -> Json:
+    """An env entry of a TrainJob as it goes into a container: a value, even an empty one, or exactly one source."""
+    source = variable.get("valueFrom")
+    if source is None:
+        return {"name": variable["name"], "value": variable.get("value") or ""}
+    copied = dict(source)
+    if field := copied.get("fieldRef"):
+        copied["fieldRef"] = {"fieldPath": field.get("fieldPath", "")}
+    if resource := copied.get("resourceFieldRef"):
+        copied["resourceFieldRef"] = {
+            "containerName": resource.get("containerName", ""),
+            "resource": resource.get("resource", ""),
+            "divisor": resource.get("divisor", "0"),
+        }
+    return {"name": variable["name"], "valueFrom": copied}
+
+
+def _document(labels: Any, annotations: Any, spec: Any) -> Json:
+    return {"metadata": {"labels": labels, "annotations": annotations}, "spec": spec}
+
+
+def _copy(spec: Json) -> Json:
+    """A deep copy; a round trip through JSON is several times faster than walking it in Python."""
+    copied: Json = msgspec.json.decode(msgspec.json.encode(spec))
+    return copied

@@ -1,0 +1,151 @@
+"""JobSet + TrainJob + time → the TrainJob's status.
+
+In: the TrainJob with its last status, the JobSet if there is one, the time, and what went wrong in this pass if
+anything did. Out: the status to store and two decisions as data: when to look again, and whether the JobSet must go.
+Complete and Failed are latches (I3): once one of them is true, nothing here sets the other or takes it back.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from trainwright.api.metadata import Condition, find_condition, is_true
+from trainwright.api.trainjob import COMPLETE, FAILED, SUSPENDED, JobStatus, TrainJob, TrainJobStatus
+from trainwright.pipeline.errors import PipelineError, RuntimeNotSupported
+from trainwright.pipeline.plan import JobSet
+
+DEADLINE_EXCEEDED = "DeadlineExceeded"
+RUNTIME_NOT_SUPPORTED = "TrainingRuntimeNotSupported"
+
+
+class StatusUpdate(msgspec.Struct, frozen=True):
+    """The status a TrainJob should have now, and what follows from it."""
+
+    status: TrainJobStatus
+    look_again_after: float | None
+    """Seconds until the deadline; None when there is none to wait for."""
+    delete_jobset: bool
+    """The TrainJob ended before its JobSet did: the JobSet must be deleted, now and until it is gone (D6)."""
+
+
+def status(
+    job: TrainJob,
+    jobset: JobSet | None,
+    now: datetime,
+    *,
+    runtime_revision: str = "",
+    problem: PipelineError | str | None = None,
+) -> StatusUpdate:
+    """Fold what is known into the status. `problem` is why this pass could not write what it wanted, in words for the
+    user.
+    """
+    old = job.status or TrainJobStatus()
+    conditions = list(old.conditions or ())
+    was_finished = job.is_finished
+    if isinstance(problem, RuntimeNotSupported) and not was_finished:
+        _set(conditions, _condition(FAILED, "True", RUNTIME_NOT_SUPPORTED, str(problem), now))
+    if job.is_suspended:
+        _set(conditions, _condition(SUSPENDED, "True", "Suspended", "TrainJob is suspended", now))
+    elif is_true(conditions, SUSPENDED):
+        _set(conditions, _condition(SUSPENDED, "False", "Resumed", "TrainJob is resumed", now))
+    jobs_status = old.jobs_status
+    if jobset is not None:
+        jobs_status = jobset.status.replicated_jobs_status or jobs_status
+        if not _finished(conditions):
+            _copy_end(conditions, jobset)
+    remaining = _remaining(job, conditions, now)
+    if remaining is not None and remaining < 0:
+        _set(conditions, _condition(FAILED, "True", DEADLINE_EXCEEDED, "TrainJob exceeded its active deadline", now))
+    state, message = _summary(job, jobset, conditions, problem)
+    folded = TrainJobStatus(
+        conditions=conditions or None,
+        jobs_status=jobs_status or None,
+        trainer_status=old.trainer_status,
+        state=state,
+        message=message,
+        runtime_revision=old.runtime_revision or runtime_revision or None,
+    )
+    return StatusUpdate(
+        status=folded,
+        look_again_after=max(remaining, 1.0) if remaining is not None and remaining >= 0 else None,
+        delete_jobset=jobset is not None and _finished(conditions) and not jobset.is_finished,
+    )
+
+
+def _copy_end(conditions: list[Condition], jobset: JobSet) -> None:
+    """The JobSet's end is the TrainJob's, with its reason, message and time."""
+    for theirs, ours in (("Completed", COMPLETE), (FAILED, FAILED)):
+        end = find_condition(jobset.status.conditions, theirs)
+        if end is not None and end.is_true:
+            _set(conditions, msgspec.structs.replace(end, type=ours))
+            return
+
+
+def _remaining(job: TrainJob, conditions: list[Condition], now: datetime) -> float | None:
+    """Seconds left before the deadline, negative when it has passed; None when no deadline runs."""
+    seconds = job.spec.active_deadline_seconds if job.spec else None
+    if not seconds or _finished(conditions) or job.is_suspended:
+        return None
+    resumed = find_condition(conditions, SUSPENDED)
+    start = resumed.last_transition_time if resumed is not None else job.metadata.creation_timestamp
+    if not start:
+        return None
+    return (datetime.fromisoformat(start) + timedelta(seconds=seconds) - now).total_seconds()
+
+
+def _summary(
+    job: TrainJob, jobset: JobSet | None, conditions: list[Condition], problem: PipelineError | str | None
+) -> tuple[str, str]:
+    """What `kubectl get trainjob` shows (D12): one word, and one sentence that says what is going on or what to do."""
+    for type in (COMPLETE, FAILED):
+        end = find_condition(conditions, type)
+        if end is not None and end.is_true:
+            return type, end.message
+    jobs = (jobset.status.replicated_jobs_status if jobset else None) or []
+    started = any(item.ready or item.succeeded for item in jobs)
+    if problem is not None:
+        return ("Running" if started else "Suspended" if job.is_suspended else "Pending"), str(problem)
+    if job.is_suspended:
+        return "Suspended", "TrainJob is suspended"
+    if jobset is None:
+        return "Pending", "waiting for the JobSet to be created"
+    return ("Running" if started else "Pending"), _progress(jobs, jobset.status.restarts)
+
+
+def _progress(jobs: list[JobStatus], restarts: int) -> str:
+    running = [item.name for item in jobs if item.ready]
+    waiting = [item.name for item in jobs if item.active and not item.ready]
+    parts = []
+    if running:
+        parts.append(f"running: {', '.join(running)}")
+    if waiting:
+        parts.append(f"waiting for pods of: {', '.join(waiting)}")
+    if restarts:
+        parts.append(f"restarts: {restarts}")
+    return "; ".join(parts) or "waiting for the first pods"
+
+
+def _finished(conditions: list[Condition]) -> bool:
+    return is_true(conditions, COMPLETE) or is_true(conditions, FAILED)
+
+
+def _condition(type: str, status: str, reason: str, message: str, now: datetime) -> Condition:
+    return Condition(type=type, status=status, reason=reason, message=message, last_transition_time=timestamp(now))
+
+
+def timestamp(moment: datetime) -> str:
+    """A time as Kubernetes writes it: UTC, whole seconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _set(conditions: list[Condition], condition: Condition) -> None:
+    """Upsert by type; the transition time moves only when the status does."""
+    for index, present in enumerate(conditions):
+        if present.type == condition.type:
+            if present.status == condition.status:
+                condition = msgspec.structs.replace(condition, last_transition_time=present.last_transition_time)
+            conditions[index] = condition
+            return
+    conditions.append(condition)

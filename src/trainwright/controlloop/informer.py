@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 WATCH_SECONDS = (300, 600)  # the server ends a watch after a random time in this span, so that they do not end together
 IDLE_SECONDS = 120.0
+STEADY_SECONDS = 30.0
 
 
 class Informer:
@@ -73,6 +74,7 @@ class Informer:
     async def _watch(self, state: watching.Watch) -> watching.State:
         source = self._source
         current: watching.State = state
+        opened = self._clock.now()
         seconds = int(WATCH_SECONDS[0] + (WATCH_SECONDS[1] - WATCH_SECONDS[0]) * self._jitter())
         try:
             async with self._client.watch(
@@ -96,9 +98,12 @@ class Informer:
                     if delta is not None:
                         source.publish((delta,))
                     current = self._step(current, watching.Happened(event.resource_version))
+            ended: watching.Input = watching.Ended()
         except ClientError as error:
-            return self._step(current, self._failure(error))
-        return self._step(current, watching.Ended())
+            ended = self._failure(error)
+        if self._clock.now() - opened >= STEADY_SECONDS:
+            current = self._step(current, watching.Steady())
+        return self._step(current, ended)
 
     def _failure(self, error: ClientError) -> watching.Input:
         if isinstance(error, ExpiredError):

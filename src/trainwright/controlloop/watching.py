@@ -56,6 +56,10 @@ class Happened(msgspec.Struct, frozen=True):
     version: str
 
 
+class Steady(msgspec.Struct, frozen=True):
+    """The stream has been open for a while: whatever ends it now is not the failure before."""
+
+
 class Ended(msgspec.Struct, frozen=True):
     """The server ended the stream, as it does every few minutes."""
 
@@ -78,15 +82,15 @@ class Failed(msgspec.Struct, frozen=True):
     retry_after: float = 0.0
 
 
-Input = Listed | Happened | Ended | Elapsed | Expired | Absent | Failed
+Input = Listed | Happened | Steady | Ended | Elapsed | Expired | Absent | Failed
 Jitter = Callable[[], float]  # uniform in [0, 1)
 
 
 def step(state: State, happened: Input, jitter: Jitter) -> State:
     """The next state. Inputs that a state cannot produce leave it as it is."""
     match state, happened:
-        case (List(), Listed(version)):
-            return Watch(version)
+        case (List(failures), Listed(version)):
+            return Watch(version, failures)  # a list is no proof yet: its version may be refused by the watch
         case (List(failures), Expired()):  # a page's token grew too old: from the first page again
             return Pause(_pause(failures, jitter), List(failures + 1)) if failures else List(1)
         case (List(failures), Failed(retry_after)):
@@ -95,8 +99,12 @@ def step(state: State, happened: Input, jitter: Jitter) -> State:
             return Pause(ABSENT_PAUSE * (1 + 0.2 * jitter()), List(), absent=True)
         case (Watch(), Happened(version)):
             return Watch(version or state.version)
-        case (Watch(), Expired()):
-            return List()
+        case (Watch(), Steady()):
+            return Watch(state.version)
+        case (Watch(failures=0), Expired()):
+            return List(1)  # at once, the first time
+        case (Watch(failures=failures), Expired()):
+            return Pause(_pause(failures, jitter), List(failures + 1))
         case (Watch(version, 0), Ended()):
             return Watch(version, 1)  # at once, the first time
         case (Watch(version, failures), Ended()):

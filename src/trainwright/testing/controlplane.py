@@ -369,10 +369,7 @@ def point_at(hook: Object, server: str, ca: bytes) -> None:
 
 
 def is_established(crd: Object | None) -> bool:
-    return any(
-        condition["type"] == "Established" and condition["status"] == "True"
-        for condition in (crd or {}).get("status", {}).get("conditions", [])
-    )
+    return _holds(crd, "Established")
 
 
 def documents(text: str) -> Iterator[Object]:
@@ -396,10 +393,12 @@ def _jobset_configuration(webhook: int, health: int, certificates: Path) -> Obje
 
 
 def _is_ready_node(node: Object | None) -> bool:
-    return any(
-        condition["type"] == "Ready" and condition["status"] == "True"
-        for condition in (node or {}).get("status", {}).get("conditions", [])
-    )
+    return _holds(node, "Ready")
+
+
+def _holds(item: Object | None, kind: str) -> bool:
+    conditions = (item or {}).get("status", {}).get("conditions") or []
+    return any(condition["type"] == kind and condition["status"] == "True" for condition in conditions)
 
 
 __all__ = ["ALL_PARTS", "KeyPair", "Programs", "RealControlPlane", "documents", "is_established", "point_at"]

@@ -50,6 +50,10 @@ KWOK = "system:kwok"
 ALL_PARTS = ("kube-controller-manager", "jobset", "kube-scheduler", "kwok")
 
 
+# What our own API server does by itself: with these alone a real control plane is its equal.
+CLEANERS = ("garbage-collector-controller", "namespace-controller")
+
+
 class Programs(Protocol):
     """Where the programs are: `program("etcd")`, and `manifests("jobset-manifests")` with JobSet's own YAML."""
 
@@ -62,11 +66,21 @@ class RealControlPlane:
     """`parts` beyond etcd and kube-apiserver may be left out: a test of an absent JobSet installs it later."""
 
     def __init__(
-        self, programs: Programs, directory: Path, *, with_parts: Iterable[str] = ALL_PARTS, node_count: int = 2
+        self,
+        programs: Programs,
+        directory: Path,
+        *,
+        with_parts: Iterable[str] = ALL_PARTS,
+        controllers: Iterable[str] = CONTROLLERS,
+        without_admission: Iterable[str] = (),
+        node_count: int = 2,
     ) -> None:
         self.programs = programs
         self.directory = directory
         self.with_parts = tuple(with_parts)
+        self.controllers = tuple(controllers)
+        # Nodes here become Ready at once, and nothing would ever take the taint of a new one off.
+        self.without_admission = ("TaintNodesByCondition", *without_admission)
         self.node_count = node_count
         self.parts: dict[str, Process] = {}
         self.audit_log = directory / "audit.log"
@@ -152,11 +166,15 @@ class RealControlPlane:
         name = f"{prefix}-{secrets.token_hex(4)}"
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels or {}}}
         self.admin.create("/api/v1/namespaces", body)
-        if "kube-controller-manager" in self.with_parts:
+        if self._makes_service_accounts:
             base = f"/api/v1/namespaces/{name}"
             self.admin.until(f"{base}/serviceaccounts/default", bool, what="default service account")
             self.admin.until(f"{base}/configmaps/kube-root-ca.crt", bool, what="root CA ConfigMap")
         return name
+
+    @property
+    def _makes_service_accounts(self) -> bool:
+        return "kube-controller-manager" in self.with_parts and "serviceaccount-controller" in self.controllers
 
     # -- audit ----------------------------------------------------------------------------------------------------
 
@@ -213,8 +231,7 @@ class RealControlPlane:
             f"--tls-private-key-file={serving.key}",
             f"--client-ca-file={self.authority.certificate}",
             "--authorization-mode=RBAC",
-            # Nodes here become Ready at once, and nothing would ever take the taint of a new one off.
-            "--disable-admission-plugins=TaintNodesByCondition",
+            f"--disable-admission-plugins={','.join(self.without_admission)}",
             "--endpoint-reconciler-type=none",
             "--service-cluster-ip-range=10.96.0.0/16",
             "--service-account-issuer=https://kubernetes.default.svc",
@@ -241,7 +258,7 @@ class RealControlPlane:
         self._part(
             "kube-controller-manager",
             f"--kubeconfig={self.user_kubeconfig(CONTROLLER_MANAGER, 'system:masters')}",
-            f"--controllers={','.join(CONTROLLERS)}",
+            f"--controllers={','.join(self.controllers)}",
             f"--service-account-private-key-file={self.service_account_key.key}",
             f"--root-ca-file={self.authority.certificate}",
             "--leader-elect=false",
@@ -329,7 +346,7 @@ class RealControlPlane:
     def _wait_until_ready(self) -> None:
         if "jobset" in self.with_parts:
             self._wait_for_jobset()
-        if "kube-controller-manager" in self.with_parts:
+        if self._makes_service_accounts:
             accounts = "/api/v1/namespaces/default/serviceaccounts/default"
             self.admin.until(accounts, bool, what="kube-controller-manager at work", seconds=60)
         if "kwok" in self.with_parts:

@@ -1,8 +1,8 @@
 """One container of a pod, as its supervisor sees it: started, reported on, logged, restarted, ended.
 
-In: a `ContainerToRun`; what its keeper reports; what it writes. Out: a `ContainerRecord` in Kubernetes' words, and a log file for
-each instance. A container is over when its keeper reported the end and its output was read to the last byte.
-Standard library only: the supervisor imports this.
+In: a `ContainerToRun`; what its keeper reports; what it writes. Out: a `ContainerRecord` in Kubernetes' words, and a
+log file for each instance. A container is over when its keeper reported the end and its output was read to the last
+byte. Standard library only: the supervisor imports this.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import selectors
 import signal
 import time
 from collections.abc import Callable
+from typing import cast
 
 from trainwright.embedded.node import keeper
 from trainwright.embedded.node.crilog import LogFile, Stream
@@ -57,12 +58,16 @@ class Container:
         return "terminated" in self.state or "terminated" in self.last_state
 
     @property
+    def _exit_code(self) -> int | None:
+        return cast(int | None, self.state.get("terminated", {}).get("exitCode"))
+
+    @property
     def has_succeeded(self) -> bool:
-        return self.state.get("terminated", {}).get("exitCode") == 0
+        return self._exit_code == 0
 
     @property
     def has_failed(self) -> bool:
-        return self.state.get("terminated", {}).get("exitCode", 0) != 0
+        return self._exit_code not in (None, 0)
 
     @property
     def unfinished_since(self) -> float | None:

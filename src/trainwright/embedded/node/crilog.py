@@ -1,9 +1,9 @@
 """Container output on disk, in the line format of Kubernetes' container runtime interface.
 
-In: bytes as a container wrote them, any bytes at all. Out: lines `2026-01-01T00:00:00.000000000Z stdout F text`, where `F` ends
-a line of the container and `P` is a part of one, so that the bytes can be put together again exactly.
-Invariant: at most `max_files` files of about `max_bytes` are kept, and what is dropped is always the oldest.
-Standard library only: the supervisor imports this.
+In: bytes as a container wrote them, any bytes at all. Out: lines `2026-01-01T00:00:00.000000000Z stdout F text`, where
+`F` ends a line of the container and `P` is a part of one, so that the bytes can be put together again exactly.
+Invariant: at most `max_files` files of about `max_bytes` are kept, and what is dropped is always the oldest. Standard
+library only: the supervisor imports this.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ PROC = Path("/proc")
 
 
 class Identity(NamedTuple):
-    """A process of this machine, in this boot. `start` is what the kernel says of its start, compared only for equality."""
+    """A process of this machine, in this boot. `start` is the kernel's word on its start, only ever compared."""
 
     pid: int
     start: str

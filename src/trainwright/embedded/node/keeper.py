@@ -1,13 +1,13 @@
 """The process that keeps one container: forked by the supervisor, it enters the pod's namespaces and runs the command.
 
-With a PID namespace there are two: the outer keeper waits outside, the inner one is process 1 inside, reaps and, by ending,
-ends all. Without one, the keeper is a sub-reaper and kills what is left of its descendants itself.
+With a PID namespace there are two: the outer keeper waits outside, the inner one is process 1 inside, reaps and, by
+ending, ends all. Without one, the keeper is a sub-reaper and kills what is left of its descendants itself.
 
-In: a `ContainerToRun`, the container's output pipes, and a control pipe whose other end the supervisor holds.
-Out, on the report pipe, JSON lines: `{"started": true}`, then `{"exit": waitstatus}`; or `{"error": text}` when it could not start.
-Invariant: SIGTERM goes to the command alone. When the control pipe closes, because the supervisor wants the end or because the
-supervisor is dead, every process of the container is killed. When the command ends, so does everything it left behind.
-Standard library only: the supervisor imports this.
+In: a `ContainerToRun`, the container's output pipes, and a control pipe whose other end the supervisor holds. Out, on
+the report pipe, JSON lines: `{"started": true}`, then `{"exit": waitstatus}`; or `{"error": text}` when it could not
+start. Invariant: SIGTERM goes to the command alone. When the control pipe closes, because the supervisor wants the end
+or because the supervisor is dead, every process of the container is killed. When the command ends, so does everything
+it left behind. Standard library only: the supervisor imports this.
 """
 
 from __future__ import annotations

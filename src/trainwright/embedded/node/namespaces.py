@@ -63,7 +63,9 @@ def become_subreaper() -> None:
 
 
 def unshare(*, user: bool, pid: bool) -> None:
-    """Mount and UTS namespaces of the caller's own, and on request a user namespace and a PID namespace for its children."""
+    """Mount and UTS namespaces of the caller's own, and on request a user namespace and a PID namespace for its
+    children.
+    """
     uid, gid = os.geteuid(), os.getegid()
     flags = CLONE_NEWNS | CLONE_NEWUTS | (CLONE_NEWUSER if user else 0) | (CLONE_NEWPID if pid else 0)
     _check(_libc().unshare(flags), "unshare")

@@ -9,8 +9,8 @@
     <pods>/<uid>/work             the containers' working directory
     <pods>/<uid>/volumes/<name>   volumes that live as long as the pod
 
-Container states have Kubernetes' own shape (`{"running": {"startedAt": …}}`), so that the node passes them on as they are.
-Invariant: a reader sees a whole old file or a whole new one. Standard library only: the supervisor imports this.
+Container states have Kubernetes' own shape (`{"running": {"startedAt": …}}`), so that the node passes them on as they
+are. Invariant: a reader sees a whole old file or a whole new one. Standard library only: the supervisor imports this.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, cast
 
 from trainwright.embedded.node.identity import Identity
 
@@ -54,7 +54,7 @@ class Isolation(TypedDict):
 
 
 class PodToRun(TypedDict):
-    """What the node asks a supervisor to run. The node's own facts (address, ports) ride along to survive its restart."""
+    """What the node asks a supervisor to run. The node's own facts (address, ports) ride along, to outlive the node."""
 
     uid: str
     namespace: str
@@ -117,13 +117,13 @@ class PodDirectory:
         return self.path / "logs" / container / f"{restart}.log"
 
     def pod(self) -> PodToRun | None:
-        return read_json(self.path / "pod.json")
+        return cast(PodToRun | None, read_json(self.path / "pod.json"))
 
     def write_pod(self, pod: PodToRun) -> None:
         write_json(self.path / "pod.json", pod)
 
     def record(self) -> PodRecord | None:
-        return read_json(self.path / "record.json")
+        return cast(PodRecord | None, read_json(self.path / "record.json"))
 
     def write_record(self, record: PodRecord) -> None:
         write_json(self.path / "record.json", record)

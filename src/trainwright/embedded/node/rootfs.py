@@ -1,9 +1,9 @@
 """A container's file tree: the machine's own, with volumes at any path, even where the machine has no such directory.
 
-In: mounts. Out: the calling process, in a mount namespace of its own, sees each source at its target. Where every target
-exists, each is a bind mount and no more. Where one does not, the root is assembled: an empty tmpfs, each entry of the
-machine's root bound in, directories that need a new entry rebuilt the same way, then pivot_root.
-Invariant: the machine's own tree is never written to. Standard library only: the supervisor imports this.
+In: mounts. Out: the calling process, in a mount namespace of its own, sees each source at its target. Where every
+target exists, each is a bind mount and no more. Where one does not, the root is assembled: an empty tmpfs, each entry
+of the machine's root bound in, directories that need a new entry rebuilt the same way, then pivot_root. Invariant: the
+machine's own tree is never written to. Standard library only: the supervisor imports this.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from trainwright.embedded.node.record import Mount
 
 def show(mounts: Iterable[Mount], staging: Path) -> None:
     """Shows every source at its target. `staging` is an empty directory of the pod, used only as a mount point."""
-    ordered = [{**mount, "target": os.path.realpath(mount["target"])} for mount in mounts]
-    ordered.sort(key=lambda mount: len(Path(mount["target"]).parts))  # what lies below another mount comes after it
+    resolved: list[Mount] = [{**mount, "target": os.path.realpath(mount["target"])} for mount in mounts]
+    ordered = sorted(
+        resolved, key=lambda mount: len(Path(mount["target"]).parts)
+    )  # what lies below another mount comes after it
     rebuilt = _directories_to_rebuild(ordered)
     root = Path("/")
     if rebuilt:
@@ -56,7 +58,7 @@ def _fits(mount: Mount) -> bool:
 
 
 def _rebuild(directory: Path, copy: Path, rebuilt: set[Path]) -> None:
-    """Fills `copy`, an empty directory, with every entry of `directory`, each bound or, on the way to a gap, rebuilt."""
+    """Fills `copy`, an empty directory, with every entry of `directory`: bound or, on the way to a gap, rebuilt."""
     for entry in os.scandir(directory):
         source, target = directory / entry.name, copy / entry.name
         if entry.is_symlink():

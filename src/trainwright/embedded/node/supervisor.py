@@ -1,8 +1,8 @@
 """One pod's supervisor: `python -m trainwright.embedded.node.supervisor <pod directory>`.
 
-In: `pod.json`, and SIGTERM once `terminate.json` lies beside it. Out: `record.json` after every change, the containers' logs, and a
-word on the node's pipe that there is something to read. It is nobody's child: started in a session of its own, it outlives
-the control plane, and a node that comes back reads the truth from its record.
+In: `pod.json`, and SIGTERM once `terminate.json` lies beside it. Out: `record.json` after every change, the
+containers' logs, and a word on the node's pipe that there is something to read. It is nobody's child: started in a
+session of its own, it outlives the control plane, and a node that comes back reads the truth from its record.
 
 Invariants: a pod UID is started once, ever (the claim file). When this process ends, in whatever way, so do its
 containers. When `done` stands in the record, nothing of the pod runs. Standard library only, so that a pod costs ten
@@ -37,7 +37,9 @@ KEEPER_SECONDS = 1.0
 
 
 class Supervisor:
-    """The life of a pod: init containers one after the other, then all containers, restarts by policy, the end on demand."""
+    """The life of a pod: init containers one after the other, then all containers, restarts by policy, the end on
+    demand.
+    """
 
     def __init__(self, directory: PodDirectory, pod: PodToRun) -> None:
         me = identity.of(os.getpid())
@@ -58,11 +60,16 @@ class Supervisor:
             "done": False,
         }
 
-    def run(self) -> None:
+    def begin(self) -> None:
+        """From here on the pod can be asked to end, and its record says who supervises it."""
         self._listen_to_signals()
         for waiting in (*self.init_containers, *self.containers):
             waiting.wait("PodInitializing" if self.init_containers else "ContainerCreating")
         self._write_record()
+
+    def run(self) -> None:
+        if self.directory.grace_period() is not None:
+            self._asked_to_end = True
         while not self._is_over():
             self._advance()
             self._write_record()
@@ -146,7 +153,9 @@ class Supervisor:
                 container.kill(keeper_too=present >= self.kill_at + KEEPER_SECONDS)
 
     def _seconds_to_wait(self) -> float | None:
-        """Until the next deadline: an unfinished line, a back-off, the end of the grace period. None: until something happens."""
+        """Until the next deadline: an unfinished line, a back-off, the end of the grace period. None: until something
+        happens.
+        """
         everyone = (*self.init_containers, *self.containers)
         deadlines = [at + FLUSH_SECONDS for container in everyone if (at := container.unfinished_since) is not None]
         if self.kill_at is None:
@@ -181,7 +190,7 @@ class Supervisor:
 
 
 def notify(pod: PodToRun) -> None:
-    """Tells the node, if one is there, that this pod's record changed. A word lost is made good by the node's own look."""
+    """Tells the node, if one is there, that this record changed. A word lost is made good by the node's own look."""
     try:
         pipe = os.open(pod["notify"], os.O_WRONLY | os.O_NONBLOCK)
     except OSError:  # no node just now
@@ -203,16 +212,23 @@ def main(path: str) -> int:
     if not directory.claim():
         print(f"{path}: this pod has been started already", file=sys.stderr)
         return 3
-    # The starter waits for this process to end and then knows that the pod is claimed; the supervisor itself is
-    # nobody's child, so nobody has to reap it.
+    # The starter waits for this process, which ends when there is a record; the supervisor itself is nobody's child,
+    # so nobody has to reap it.
+    recorded, recorded_end = os.pipe()
     if os.fork():
+        os.close(recorded_end)
+        os.read(recorded, 1)
         return 0
+    os.close(recorded)
     os.setsid()
     if sys.platform == "linux":
         namespaces.become_subreaper()
     gc.collect()
     gc.freeze()
-    Supervisor(directory, pod).run()
+    supervisor = Supervisor(directory, pod)
+    supervisor.begin()
+    os.close(recorded_end)
+    supervisor.run()
     return 0
 
 

@@ -1,9 +1,9 @@
 """Which isolation this machine allows pods: tried at start in a child, never assumed.
 
-T1 has user, mount and UTS namespaces, and a PID namespace where /proc may be mounted: pods have host names, addresses and
-volumes of their own. T0 has none of them (macOS, containers that forbid user namespaces): pods are plain processes, and
-names in their environment become 127.0.0.1. T2, isolated networks, is to come; it adds a field to `Isolation`.
-Standard library only.
+T1 has user, mount and UTS namespaces, and a PID namespace where /proc may be mounted: pods have host names, addresses
+and volumes of their own. T0 has none of them (macOS, containers that forbid user namespaces): pods are plain
+processes, and names in their environment become 127.0.0.1. T2, isolated networks, is to come; it adds a field to
+`Isolation`. Standard library only.
 """
 
 from __future__ import annotations

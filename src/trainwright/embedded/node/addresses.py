@@ -1,0 +1,158 @@
+"""Names, addresses and ports by which the pods of one job find each other on one machine.
+
+All pods share the machine's network. Each gets its own 127.x.y.z, and each pod's /etc/hosts names all pods of its
+headless service, so `<hostname>.<subdomain>` leads where it leads in a cluster. A server that binds every address would
+still meet another job's on the same port, and torch's does; so each job gets its own port in place of each one it
+names, in every place where frameworks put it. In tier T0 there is no /etc/hosts to give, and names become 127.0.0.1.
+
+Pure but for `free_port`, which asks the kernel.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+LOOPBACK = "127.0.0.1"
+
+PORT_VARIABLES = frozenset({"PET_MASTER_PORT", "MASTER_PORT", "DMLC_TRACKER_PORT"})
+"""Variables whose whole value is the port at which a job's processes meet."""
+
+# 127.0.0.0/16 holds resolvers and distributions' own names; above 127.64 nobody has been seen.
+_FIRST = (127 << 24) + (64 << 16) + 1
+_COUNT = (64 << 16) - 2
+
+# Below the ports the kernel hands out by itself, so that no outgoing connection takes a job's port first.
+_PORTS = range(20000, 32000)
+
+Job = tuple[str, str]
+"""Namespace and subdomain: the pods that may name each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodName:
+    """A pod as other pods find it."""
+
+    namespace: str
+    hostname: str
+    subdomain: str
+    address: str
+
+    def hosts_line(self) -> str:
+        """The full name first: that is the canonical name a reverse look-up gives."""
+        names = [self.hostname]
+        if self.subdomain:
+            short = f"{self.hostname}.{self.subdomain}"
+            names = [f"{short}.{self.namespace}.svc.cluster.local", f"{short}.{self.namespace}.svc", short, *names]
+        return f"{self.address}\t{' '.join(names)}"
+
+
+def hosts_file(pods: Iterable[PodName], machine: str) -> str:
+    """A pod's /etc/hosts: its job's pods, then what the machine's own file says."""
+    lines = [pod.hosts_line() for pod in sorted(pods, key=lambda pod: (pod.hostname, pod.address))]
+    return "\n".join(
+        ["# Kept by trainwright: the pods of this pod's service, then the machine's own.", *lines, machine]
+    )
+
+
+@dataclass(slots=True)
+class Addresses:
+    """Which pod has which address. One address is never two pods' at once."""
+
+    taken: dict[str, str] = field(default_factory=dict)
+    _next: int = 0
+
+    def of(self, uid: str) -> str:
+        """The pod's address, given to it now if it has none."""
+        if uid not in self.taken:
+            used = set(self.taken.values())
+            while (address := _dotted(_FIRST + self._next % _COUNT)) in used:
+                self._next += 1
+            self._next += 1
+            self.taken[uid] = address
+        return self.taken[uid]
+
+    def release(self, uid: str) -> None:
+        self.taken.pop(uid, None)
+
+
+def _dotted(number: int) -> str:
+    return ".".join(str(number >> shift & 255) for shift in (24, 16, 8, 0))
+
+
+@dataclass(slots=True)
+class Ports:
+    """Which port of this machine stands for which port of a job."""
+
+    taken: dict[Job, dict[int, int]] = field(default_factory=dict)
+
+    def of(self, job: Job, ports: Iterable[int]) -> dict[int, int]:
+        """The job's ports for those it names, chosen now for those that are new."""
+        mapping = self.taken.setdefault(job, {})
+        for port in ports:
+            if port not in mapping:
+                used = {number for others in self.taken.values() for number in others.values()}
+                mapping[port] = free_port(used)
+        return dict(mapping)
+
+    def release(self, job: Job) -> None:
+        self.taken.pop(job, None)
+
+
+def free_port(used: set[int]) -> int:
+    """A port that no process listens on and that is not in `used`."""
+    for port in _PORTS:
+        if port in used:
+            continue
+        with socket.socket(socket.AF_INET6 if socket.has_ipv6 else socket.AF_INET) as probe:
+            try:
+                probe.bind(("", port))
+            except OSError:
+                continue
+        return port
+    raise OSError(f"no free port between {_PORTS.start} and {_PORTS.stop - 1} for a job's processes to meet at")
+
+
+class Rewriter:
+    """Finds and replaces a job's own host names and ports in its variables and arguments."""
+
+    def __init__(self, namespace: str, subdomain: str) -> None:
+        # A name of the job's service, short or qualified, and perhaps a port after it.
+        label = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
+        qualified = rf"{re.escape(subdomain)}(?:\.{re.escape(namespace)}(?:\.svc(?:\.cluster\.local)?)?)?"
+        self._host = re.compile(rf"(?<![\w.-])({label}\.{qualified})(?![\w-]|\.\w)(?::(\d+)\b)?") if subdomain else None
+        self._flag = re.compile(r"(--master[-_]port(?:=|\s+))(\d+)\b")
+
+    def ports(self, env: Mapping[str, str], argv: Iterable[str]) -> set[int]:
+        """The ports at which this container expects its job's processes to meet."""
+        found = {int(env[name]) for name in PORT_VARIABLES if env.get(name, "").isdecimal()}
+        for text in (*env.values(), " ".join(argv)):
+            if self._host:
+                found |= {int(match[2]) for match in self._host.finditer(text) if match[2]}
+            found |= {int(match[2]) for match in self._flag.finditer(text)}
+        return found
+
+    def variable(self, name: str, value: str, ports: Mapping[int, int], *, to_loopback: bool) -> str:
+        if name in PORT_VARIABLES and value.isdecimal():
+            return str(ports.get(int(value), value))
+        return self.text(value, ports, to_loopback=to_loopback)
+
+    def text(self, text: str, ports: Mapping[int, int], *, to_loopback: bool) -> str:
+        """The text with the job's ports, and in tier T0 with 127.0.0.1 for the names of its pods."""
+
+        def host(match: re.Match[str]) -> str:
+            name = LOOPBACK if to_loopback else match[1]
+            return name if match[2] is None else f"{name}:{ports.get(int(match[2]), match[2])}"
+
+        if self._host:
+            text = self._host.sub(host, text)
+        return self._flag.sub(lambda match: f"{match[1]}{ports.get(int(match[2]), match[2])}", text)
+
+    def arguments(self, argv: list[str], ports: Mapping[int, int], *, to_loopback: bool) -> list[str]:
+        result = [self.text(argument, ports, to_loopback=to_loopback) for argument in argv]
+        for position, flag in enumerate(argv[:-1]):
+            if re.fullmatch(r"--master[-_]port", flag) and argv[position + 1].isdecimal():
+                result[position + 1] = str(ports.get(int(argv[position + 1]), argv[position + 1]))
+        return result

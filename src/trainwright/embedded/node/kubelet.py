@@ -1,0 +1,323 @@
+"""What makes this machine a node: pods bound to it become processes, their fates become pod status.
+
+In: pods of this node by watch, news from supervisors by pipe. Out: supervisors, /etc/hosts files, pod status, and the
+last DELETE of a pod whose processes are gone. One pod's reconcile reads:
+
+    orphans of this name are ended → a deleted pod is ended, then deleted → a new pod is started → its record becomes
+    status
+
+Invariants: a pod UID is started at most once; a pod is deleted from the API only when nothing of it runs; the control
+plane may die at any line, and the next one goes on from the directories.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from trainwright.api.metadata import ObjectMeta
+from trainwright.api.resources import CONFIG_MAPS, PODS, SECRETS, Resource
+from trainwright.client import Client, Conflict, DeleteOptions, NotFound
+from trainwright.controlloop import After, Clock, Done, Key, Outcome, Source
+from trainwright.embedded.events import EventRecorder
+from trainwright.embedded.node import launch, support, volumes
+from trainwright.embedded.node.addresses import LOOPBACK, Addresses, Job, PodName, Ports, hosts_file
+from trainwright.embedded.node.directories import PodDirectories, StartFailed
+from trainwright.embedded.node.environment import Facts, Sources, Unresolved, references
+from trainwright.embedded.node.launch import Launch, Place
+from trainwright.embedded.node.record import PodDirectory, PodRecord
+from trainwright.embedded.node.status import Reporter
+from trainwright.embedded.node.tiers import Tier
+from trainwright.embedded.times import rfc3339
+
+log = logging.getLogger(__name__)
+
+JSON = dict[str, Any]
+
+SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+UNRESOLVED_RETRY_SECONDS = 2.0
+LIVENESS_SECONDS = 5.0
+"""How often a running pod is looked at, for where nobody tells of its supervisor's death."""
+
+
+class Pod(msgspec.Struct, frozen=True):
+    """A pod in the store: metadata to find it by, the rest as it came."""
+
+    metadata: ObjectMeta
+    spec: JSON = {}
+    status: JSON = {}
+
+    def as_json(self) -> JSON:
+        return {"metadata": msgspec.to_builtins(self.metadata), "spec": self.spec, "status": self.status}
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status.get("phase") in ("Succeeded", "Failed")
+
+    @property
+    def is_gated(self) -> bool:
+        return bool(self.spec.get("schedulingGates"))
+
+
+def pods_of_node(name: str) -> Source[Pod]:
+    return Source(PODS, Pod, field_selector=f"spec.nodeName={name}", indexes={"job": lambda pod: ["/".join(_job(pod))]})
+
+
+def _job(pod: Pod) -> Job:
+    return launch.job_of(pod.as_json())
+
+
+class Kubelet:
+    """The pods of one node. `reconcile` is its controller's; `adopt` comes before."""
+
+    def __init__(
+        self,
+        client: Client,
+        pods: Source[Pod],
+        directories: PodDirectories,
+        *,
+        tier: Tier,
+        facts: Facts,
+        machine: dict[str, str],
+        clock: Clock,
+        working_directory: Path | None = None,
+    ) -> None:
+        self._client = client
+        self._pods = pods
+        self._directories = directories
+        self._tier = tier
+        self._facts = facts
+        self._machine = machine
+        self._clock = clock
+        self._working_directory = working_directory
+        self._reporter = Reporter(facts.host_address)
+        self._events = EventRecorder(client, "trainwright-node", clock)
+        self._addresses = Addresses()
+        self._ports = Ports()
+        self._keys: dict[str, Key] = {}
+
+    def adopt(self) -> list[Key]:
+        """Takes over the pods of an earlier node process, with their addresses and ports."""
+        for directory, pod in self._directories.all():
+            self._keys[directory.uid] = Key(pod["namespace"], pod["name"])
+            if pod["address"] != LOOPBACK:
+                self._addresses.taken[directory.uid] = pod["address"]
+            job = (pod["namespace"], pod["subdomain"] or pod["uid"])
+            self._ports.taken.setdefault(job, {}).update({int(port): here for port, here in pod["ports"].items()})
+        return list(self._keys.values())
+
+    def key_of(self, uid: str) -> Key | None:
+        return self._keys.get(uid)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        pod = self._pods.store.get(key)
+        await self._end_orphans(key, pod)
+        if pod is None:
+            return Done()
+        directory = self._directories.of(pod.metadata.uid)
+        if pod.metadata.is_being_deleted:
+            return await self._end(pod, directory)
+        if pod.is_finished:
+            return Done()
+        if not directory.is_claimed():
+            outcome = await self._start(pod, directory)
+            if outcome is not None:
+                return outcome
+        return await self._report(pod, directory)
+
+    async def _end_orphans(self, key: Key, pod: Pod | None) -> None:
+        """Ends what runs here under this name though the API has no such pod, or has another one by now."""
+        uid = pod.metadata.uid if pod else None
+        for orphan in [uid_ for uid_, key_ in self._keys.items() if key_ == key and uid_ != uid]:
+            directory = self._directories.of(orphan)
+            to_run = directory.pod()
+            grace = to_run["terminationGracePeriodSeconds"] if to_run else 0
+            if self._directories.terminate(directory, grace):
+                self._forget(directory)
+
+    async def _end(self, pod: Pod, directory: PodDirectory) -> Outcome:
+        """Ends the processes of a deleted pod, reports their fate, and lets the object go."""
+        grace = pod.metadata.deletion_grace_period_seconds
+        if directory.is_claimed():
+            over = self._directories.terminate(directory, 30 if grace is None else grace)
+            record = directory.record()
+            if record is not None and not pod.is_finished:
+                await self._write_status(pod, self._status(pod, directory, record, lost=over and not record["done"]))
+            if not over:
+                return After(LIVENESS_SECONDS)
+        options = DeleteOptions(uid=pod.metadata.uid, grace_period_seconds=0)
+        try:
+            await self._client.delete(PODS, pod.metadata.name, pod.metadata.namespace, options)
+        except (NotFound, Conflict):
+            pass  # it is gone, or another has its name
+        self._forget(directory)
+        return Done()
+
+    def _forget(self, directory: PodDirectory) -> None:
+        self._directories.remove(directory)
+        self._addresses.release(directory.uid)
+        self._keys.pop(directory.uid, None)
+        for job in list(self._ports.taken):
+            if not self._pods.store.by("job", "/".join(job)):
+                self._ports.release(job)
+
+    async def _start(self, pod: Pod, directory: PodDirectory) -> Outcome | None:
+        """Starts a pod that was never started. None when it is (or has just been) started: go on to report."""
+        now = self._now()
+        json = pod.as_json()
+        if any("running" in status.get("state", {}) for status in pod.status.get("containerStatuses") or ()):
+            message = "this node has no record of the pod, which ran before: its files are gone"
+            return await self._fail(pod, "SupervisorLost", message)
+        refusals = support.refusals(json, self._tier)
+        if refusals:
+            return await self._fail(pod, "NotSupported", "; ".join(refusals))
+        try:
+            place = self._place(pod, directory)
+            prepared = Launch(json, place, await self._sources(json), await self._tokens(json))
+        except Unresolved as error:
+            status = self._reporter.of_waiting(json, "CreateContainerConfigError", str(error), now)
+            await self._write_status(pod, status)
+            return After(UNRESOLVED_RETRY_SECONDS)
+        job = launch.job_of(json)
+        try:
+            to_run = prepared.pod_to_run(self._ports.of(job, prepared.ports()))
+            directory.path.mkdir(parents=True, exist_ok=True)
+            self._keys[directory.uid] = Key(pod.metadata.namespace, pod.metadata.name)
+            everyone = (*to_run["initContainers"], *to_run["containers"])
+            volumes.write(prepared.volumes, [mount for container in everyone for mount in container["mounts"]])
+            directory.write_pod(to_run)  # from here on it is one of those whose /etc/hosts is kept
+            self._write_hosts(job)
+            await self._directories.start(directory, to_run)
+        except (StartFailed, OSError) as error:
+            if not directory.is_claimed():
+                return await self._fail(pod, "StartError", str(error))
+            log.warning("pod %s/%s: %s", pod.metadata.namespace, pod.metadata.name, error)
+        notes = "; ".join(support.notes(json))
+        await self._events.record(PODS, pod.metadata, "Normal", "Started", f"Started as processes: {notes}")
+        return None
+
+    def _place(self, pod: Pod, directory: PodDirectory) -> Place:
+        address = self._address(pod)
+        facts = Facts(address, self._facts.host_address, self._facts.allocatable)
+        return Place(
+            directory=directory,
+            tier=self._tier,
+            address=address,
+            facts=facts,
+            machine=self._machine,
+            notify=self._directories.notify,
+            working_directory=self._working_directory,
+        )
+
+    def _address(self, pod: Pod) -> str:
+        return self._addresses.of(pod.metadata.uid) if self._tier.isolation["mount"] else LOOPBACK
+
+    async def _sources(self, pod: JSON) -> Sources:
+        names = references(pod)
+        namespace = pod["metadata"]["namespace"]
+        found: list[dict[str, JSON]] = []
+        for resource, wanted in zip((CONFIG_MAPS, SECRETS), names, strict=True):
+            objects = {}
+            for name in sorted(wanted):
+                try:
+                    objects[name] = await self._client.get(resource, name, namespace)
+                except NotFound:
+                    pass  # whether that matters is said where it is used
+            found.append(objects)
+        return Sources(*found)
+
+    async def _tokens(self, pod: JSON) -> dict[str, str]:
+        """Service-account tokens for projected volumes, by volume and path."""
+        spec, metadata = pod["spec"], pod["metadata"]
+        account = spec.get("serviceAccountName") or "default"
+        tokens: dict[str, str] = {}
+        for volume in spec.get("volumes") or ():
+            for source in (volume.get("projected") or {}).get("sources") or ():
+                wanted = source.get("serviceAccountToken")
+                if wanted is None:
+                    continue
+                bound = {"kind": "Pod", "apiVersion": "v1", "name": metadata["name"], "uid": metadata["uid"]}
+                request = {
+                    "apiVersion": "authentication.k8s.io/v1",
+                    "kind": "TokenRequest",
+                    "spec": {
+                        "audiences": [wanted["audience"]] if wanted.get("audience") else [],
+                        "expirationSeconds": wanted.get("expirationSeconds", 3600),
+                        "boundObjectRef": bound,
+                    },
+                }
+                try:
+                    answer = await self._client.create(
+                        SERVICE_ACCOUNTS, request, metadata["namespace"], name=account, subresource="token"
+                    )
+                except NotFound as error:
+                    raise Unresolved(f"no token for service account {account}: {error}") from error
+                tokens[f"{volume['name']}/{wanted['path']}"] = answer["status"]["token"]
+        return tokens
+
+    def _write_hosts(self, job: Job) -> None:
+        """Brings /etc/hosts of every pod of the job up to date, in place: the files are bound into running pods."""
+        if not self._tier.isolation["mount"]:
+            return
+        machine = Path("/etc/hosts")
+        rest = machine.read_text(errors="replace") if machine.exists() else "127.0.0.1\tlocalhost\n"
+        pods = [pod for pod in self._pods.store.by("job", "/".join(job)) if not pod.is_finished]
+        names = {}
+        # A pod on its way out gives its name to the one that takes its place.
+        for pod in sorted(pods, key=lambda pod: not pod.metadata.is_being_deleted):
+            host = launch.hostname_of(pod.as_json())
+            names[host] = PodName(job[0], host, pod.spec.get("subdomain") or "", self._address(pod))
+        text = hosts_file(names.values(), rest)
+        for pod in pods:
+            directory = self._directories.of(pod.metadata.uid)
+            if directory.path.exists():
+                _write_in_place(directory.hosts, text)
+
+    async def _report(self, pod: Pod, directory: PodDirectory) -> Outcome:
+        self._write_hosts(_job(pod))
+        supervised = self._directories.is_supervised(directory)
+        record = directory.record()
+        if record is None:
+            return await self._fail(pod, "SupervisorLost", "the pod's supervisor ended before its first record")
+        lost = not supervised and not record["done"]
+        if lost:
+            self._directories.terminate(directory, 0)  # sweeps what it may have left
+        await self._write_status(pod, self._status(pod, directory, record, lost=lost))
+        return Done() if record["done"] or lost else After(LIVENESS_SECONDS)
+
+    def _status(self, pod: Pod, directory: PodDirectory, record: PodRecord, *, lost: bool) -> JSON:
+        return self._reporter.of_record(pod.as_json(), record, self._address(pod), self._now(), lost=lost)
+
+    async def _fail(self, pod: Pod, reason: str, message: str) -> Outcome:
+        await self._write_status(pod, self._reporter.of_refused(pod.as_json(), reason, message, self._now()))
+        await self._events.record(PODS, pod.metadata, "Warning", reason, message)
+        return Done()
+
+    async def _write_status(self, pod: Pod, status: JSON) -> None:
+        if all(pod.status.get(field) == value for field, value in status.items()):
+            return
+        body = {"metadata": {"uid": pod.metadata.uid}, "status": status}
+        try:
+            await self._client.patch(
+                PODS, body, name=pod.metadata.name, namespace=pod.metadata.namespace, subresource="status"
+            )
+        except NotFound:
+            pass  # deleted meanwhile; the watch says so in a moment
+
+    def _now(self) -> str:
+        return rfc3339(self._clock.wall())
+
+
+def _write_in_place(path: Path, text: str) -> None:
+    """New content in the same file, which is bound over /etc/hosts in running containers."""
+    try:
+        if path.read_text() == text:
+            return
+    except FileNotFoundError:
+        pass
+    with open(path, "r+" if path.exists() else "w") as file:
+        file.write(text)
+        file.truncate()

@@ -1,0 +1,159 @@
+"""From a pod to what its supervisor runs.
+
+In: a Pod, the ConfigMaps and Secrets it names, and what the node gave it: address, ports, directory. Out: a `PodToRun`
+and its volumes, nothing left to resolve. Pure. `Unresolved` (from `environment`) when something it names is not there
+yet.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainwright.embedded.node import environment, volumes
+from trainwright.embedded.node.addresses import LOOPBACK, Job, Rewriter
+from trainwright.embedded.node.directories import MARKER
+from trainwright.embedded.node.environment import Facts, Sources
+from trainwright.embedded.node.record import ContainerToRun, PodDirectory, PodToRun
+from trainwright.embedded.node.tiers import Tier
+from trainwright.embedded.node.volumes import Volume
+
+JSON = dict[str, Any]
+
+_INHERITED = frozenset(
+    [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "LANG",
+        "LANGUAGE",
+        "TZ",
+        "TMPDIR",
+        "LD_LIBRARY_PATH",
+        "DYLD_LIBRARY_PATH",
+        "CUDA_HOME",
+        "CUDA_PATH",
+        "VIRTUAL_ENV",
+        "CONDA_PREFIX",
+        "XDG_CACHE_HOME",
+        "HF_HOME",
+        "TORCH_HOME",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "REQUESTS_CA_BUNDLE",
+        "http_proxy",
+        "https_proxy",
+        "no_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "NO_PROXY",
+    ]
+)
+"""What a container takes over from the machine, in place of an image's own variables."""
+
+
+def machine_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables every container starts with. The programs of the environment that runs us come first on PATH."""
+    inherited = {name: value for name, value in environ.items() if name in _INHERITED or name.startswith("LC_")}
+    path = inherited.get("PATH", os.defpath)
+    # Output that is not held back: a training job's last line should be on disk before its process dies.
+    return {**inherited, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{path}", "PYTHONUNBUFFERED": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What the node gives a pod. `working_directory`, when set, is where containers start that name none."""
+
+    directory: PodDirectory
+    tier: Tier
+    address: str
+    facts: Facts
+    machine: Mapping[str, str]
+    notify: Path
+    working_directory: Path | None = None
+
+
+def job_of(pod: JSON) -> Job:
+    """The pods this pod may name: those of its service, or none but itself."""
+    metadata, spec = pod["metadata"], pod["spec"]
+    return metadata["namespace"], spec.get("subdomain") or metadata["uid"]
+
+
+def hostname_of(pod: JSON) -> str:
+    """As a kubelet names a pod's host: the name, cut to what fits."""
+    return str(pod["spec"].get("hostname") or pod["metadata"]["name"])[:63].rstrip("-.")
+
+
+class Launch:
+    """A pod on its way to its supervisor: first the ports it needs are asked for, then it is put together."""
+
+    def __init__(self, pod: JSON, place: Place, sources: Sources, tokens: Mapping[str, str]) -> None:
+        spec = pod["spec"]
+        self.pod = pod
+        self.place = place
+        self.volumes: dict[str, Volume] = volumes.volumes(pod, place.directory.volumes, sources, place.facts, tokens)
+        self._rewriter = Rewriter(pod["metadata"]["namespace"], spec.get("subdomain") or "")
+        self._variables = {
+            container["name"]: environment.variables(container, pod, sources, place.facts)
+            for container in (spec.get("initContainers") or []) + spec["containers"]
+        }
+
+    def ports(self) -> set[int]:
+        """The ports at which the containers expect their job's processes to meet."""
+        return {
+            port
+            for container in self._containers("initContainers") + self._containers("containers")
+            for port in self._rewriter.ports(self._variables[container["name"]], self._words(container))
+        }
+
+    def pod_to_run(self, ports: Mapping[int, int]) -> PodToRun:
+        metadata, spec = self.pod["metadata"], self.pod["spec"]
+        grace = spec.get("terminationGracePeriodSeconds")
+        return {
+            "uid": metadata["uid"],
+            "namespace": metadata["namespace"],
+            "name": metadata["name"],
+            "subdomain": spec.get("subdomain") or "",
+            "hostname": hostname_of(self.pod),
+            "address": self.place.address,
+            "ports": {str(port): here for port, here in ports.items()},
+            "isolation": self.place.tier.isolation,
+            "restartPolicy": spec.get("restartPolicy", "Always"),
+            "terminationGracePeriodSeconds": 30 if grace is None else grace,
+            "initContainers": [self._container(container, ports) for container in self._containers("initContainers")],
+            "containers": [self._container(container, ports) for container in self._containers("containers")],
+            "notify": str(self.place.notify),
+        }
+
+    def _containers(self, field: str) -> list[JSON]:
+        return self.pod["spec"].get(field) or []
+
+    def _words(self, container: JSON) -> list[str]:
+        return environment.command_line(container, {})
+
+    def _container(self, container: JSON, ports: Mapping[int, int]) -> ContainerToRun:
+        to_loopback = self.place.address == LOOPBACK
+        own = {
+            name: self._rewriter.variable(name, value, ports, to_loopback=to_loopback)
+            for name, value in self._variables[container["name"]].items()
+        }
+        argv = self._rewriter.arguments(environment.command_line(container, own), ports, to_loopback=to_loopback)
+        default = self.place.working_directory or self.place.directory.work
+        return {
+            "name": container["name"],
+            "argv": argv,
+            "env": {
+                **self.place.machine,
+                "HOSTNAME": hostname_of(self.pod),
+                **own,
+                MARKER: self.pod["metadata"]["uid"],
+            },
+            "cwd": container.get("workingDir") or str(default),
+            "mounts": volumes.mounts(container, self.volumes, own),
+        }

@@ -1,0 +1,174 @@
+"""Reading a container's log back, with the options of `kubectl logs`.
+
+In: the log's path and `LogOptions`. Out: the container's own bytes again, whole and in order, or a part of them.
+Options apply in the order since, tail, timestamps, limit. With `follow`, what is written from now on too, until the
+container is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainwright.embedded.node.crilog import MAX_FILES, rotated
+
+BLOCK = 256 * 1024
+POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """`since` is an instant in the log's own spelling (nine digits of a second): such texts sort as time does."""
+
+    follow: bool = False
+    tail_lines: int | None = None
+    since: str | None = None
+    timestamps: bool = False
+    limit_bytes: int | None = None
+
+
+class Output:
+    """Turns records into bytes: a part (`P`) without its newline, a timestamp only where a line begins."""
+
+    def __init__(self, options: LogOptions) -> None:
+        self._options = options
+        self._left = options.limit_bytes
+        self._line_open = False
+
+    @property
+    def is_full(self) -> bool:
+        return self._left is not None and self._left <= 0
+
+    def of(self, records: Iterator[bytes] | list[bytes]) -> bytes:
+        since = self._options.since.encode() if self._options.since else None
+        pieces: list[bytes] = []
+        for record in records:
+            stamp, _, tag, text = record.split(b" ", 3)
+            if since is not None and stamp < since:
+                continue
+            if self._options.timestamps and not self._line_open:
+                pieces += (stamp, b" ")
+            pieces.append(text)
+            self._line_open = tag != b"F"
+            if not self._line_open:
+                pieces.append(b"\n")
+        data = b"".join(pieces)
+        if self._left is not None:
+            data = data[: self._left]
+            self._left -= len(data)
+        return data
+
+
+async def read(path: Path, options: LogOptions, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
+    """The log in pieces. `is_over` says whether the container has ended, so that nothing more will be written."""
+    output = Output(options)
+    reader = RecordReader(path)
+    try:
+        if options.tail_lines is not None:
+            data = output.of(await _tail(reader, options.tail_lines, options.since))
+            if data:
+                yield data
+        while not output.is_full:
+            over = is_over()  # asked before reading: what was written before the end is then read below
+            records = reader.next_records()
+            if records:
+                if data := output.of(records):
+                    yield data
+                await asyncio.sleep(0)
+            elif over or not options.follow:
+                return
+            else:
+                await asyncio.sleep(POLL_SECONDS)
+    finally:
+        reader.close()
+
+
+async def _tail(reader: RecordReader, lines: int, since: str | None) -> list[bytes]:
+    """The last so many lines of what is there now; the reader then stands at the end."""
+    kept: deque[list[bytes]] = deque(maxlen=lines) if lines else deque(maxlen=1)
+    line: list[bytes] = []
+    earliest = since.encode() if since else b""
+    while records := reader.next_records():
+        await asyncio.sleep(0)  # a long log must not keep the node from its other work
+        for record in records:
+            if record.split(b" ", 1)[0] < earliest:
+                continue
+            line.append(record)
+            if record.split(b" ", 3)[2] == b"F":
+                kept.append(line)
+                line = []
+    if not lines:
+        return []
+    if line:  # an unfinished line counts as one
+        kept.append(line)
+    return [record for whole in kept for record in whole]
+
+
+class RecordReader:
+    """Whole records of a log, oldest first, across the turns from one file to the next."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        # Opened at once, oldest first: a turn in between then moves none of them out of reach.
+        self._files = deque(_open_existing(path))
+        self._rest = b""
+
+    def next_records(self) -> list[bytes]:
+        """The next whole records, or none when all that is there has been read."""
+        while True:
+            if not self._files:
+                self._files.extend(_open_existing(self._path)[-1:])
+                if not self._files:
+                    return []
+            data = os.read(self._files[0], BLOCK)
+            if data:
+                lines = (self._rest + data).split(b"\n")
+                self._rest = lines.pop()
+                if lines:
+                    return lines
+            elif not self._turn():
+                return []
+
+    def _turn(self) -> bool:
+        """Goes on to the next file, if there is one. False when the present file is the newest."""
+        if len(self._files) == 1:
+            present = os.fstat(self._files[0])
+            newer = []
+            for number in range(MAX_FILES):
+                try:
+                    descriptor = os.open(rotated(self._path, number), os.O_RDONLY)
+                except FileNotFoundError:
+                    break
+                if os.path.samestat(os.fstat(descriptor), present):
+                    os.close(descriptor)
+                    break
+                newer.append(descriptor)
+            if not newer:
+                return False
+            self._files.extend(reversed(newer))
+        os.close(self._files.popleft())
+        return True
+
+    def close(self) -> None:
+        while self._files:
+            os.close(self._files.popleft())
+
+
+def _open_existing(path: Path) -> list[int]:
+    """The log's files, oldest first. A turn while they are opened shows one file twice: it is taken once."""
+    found: dict[tuple[int, int], int] = {}
+    for number in range(MAX_FILES):
+        try:
+            descriptor = os.open(rotated(path, number), os.O_RDONLY)
+        except FileNotFoundError:
+            break
+        status = os.fstat(descriptor)
+        if (status.st_dev, status.st_ino) in found:
+            os.close(descriptor)
+        else:
+            found[status.st_dev, status.st_ino] = descriptor
+    return list(found.values())[::-1]

@@ -1,0 +1,115 @@
+"""The local node, put together: directories, kubelet, log server, registration, one TaskGroup.
+
+In: a client and a `NodeConfig`. Out: `run()`, until cancelled. What is wired here is described where it lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trainwright.client import Client
+from trainwright.controlloop import Clock, Controller, Key, Manager, SystemClock, Watches
+from trainwright.embedded.node import registration, tiers
+from trainwright.embedded.node.directories import PodDirectories
+from trainwright.embedded.node.environment import Facts
+from trainwright.embedded.node.kubelet import Kubelet, pods_of_node
+from trainwright.embedded.node.launch import machine_variables
+from trainwright.embedded.node.record import PodDirectory
+from trainwright.embedded.node.server import NodeServer
+from trainwright.embedded.node.tiers import Tier
+
+HOST_ADDRESS = "127.0.0.1"
+END_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """What a node is told.
+
+    `directory` keeps its pods across restarts. `token` is what the API server shows for logs, `tls` the server side of
+    the node's certificate (None: plain HTTP, for tests). `tier` forces one; by default the machine is probed.
+    `working_directory` is where containers start that name none (default: a directory of the pod's own).
+    """
+
+    directory: Path
+    token: str
+    name: str = "local"
+    tls: ssl.SSLContext | None = None
+    tier: Tier | None = None
+    working_directory: Path | None = None
+    environ: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+    workers: int = 8
+
+
+class LocalNode:
+    """One machine as one node. `run()` serves until cancelled; pods run on. `end_pods()` ends them."""
+
+    def __init__(self, client: Client, config: NodeConfig, *, clock: Clock | None = None) -> None:
+        self._client = client
+        self._config = config
+        self._clock = clock or SystemClock()
+        self.tier = config.tier or tiers.probe()
+        self.port = 0
+
+    async def run(self, ready: Callable[[], None] = lambda: None) -> None:
+        """Until cancelled. `ready` is called when the Node is registered and pods bound to it will be started."""
+        config = self._config
+        pods = pods_of_node(config.name)
+
+        def changed(uid: str) -> None:
+            key = kubelet.key_of(uid)
+            if key is not None:
+                controller.add(key)
+
+        directories = PodDirectories(config.directory, changed)
+
+        def find(namespace: str, name: str) -> PodDirectory | None:
+            pod = pods.store.get(Key(namespace, name))
+            return directories.of(pod.metadata.uid) if pod else None
+
+        kubelet = Kubelet(
+            self._client,
+            pods,
+            directories,
+            tier=self.tier,
+            facts=Facts(HOST_ADDRESS, HOST_ADDRESS, registration.capacity()),
+            machine=machine_variables(config.environ),
+            clock=self._clock,
+            working_directory=config.working_directory,
+        )
+        controller = Controller("node", kubelet.reconcile, [Watches(pods)], workers=config.workers, clock=self._clock)
+        async with directories, NodeServer(find, token=config.token, tls=config.tls) as server:
+            self.port = server.port
+            await registration.register(
+                self._client,
+                config.name,
+                tier=self.tier,
+                host_address=HOST_ADDRESS,
+                port=server.port,
+                clock=self._clock,
+            )
+            for key in kubelet.adopt():
+                controller.add(key)
+
+            async def keep_alive() -> None:
+                await registration.keep_alive(self._client, config.name, self._clock)
+
+            async def tell_ready() -> None:
+                await pods.wait_synced()
+                ready()
+
+            await Manager(self._client, [controller], tasks=[keep_alive, tell_ready], clock=self._clock).run()
+
+    async def end_pods(self, grace_period: float = END_SECONDS) -> None:
+        """Ends every pod of this node and returns when nothing of them runs. Call it when `run` has ended."""
+        directories = PodDirectories(self._config.directory, lambda _: None)
+        async with directories:
+            found = [directory for directory, _ in directories.all() if directory.is_claimed()]
+            while waiting := [directory for directory in found if not directories.terminate(directory, grace_period)]:
+                await asyncio.sleep(0.05)
+                found = waiting

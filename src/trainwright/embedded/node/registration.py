@@ -1,0 +1,135 @@
+"""The Node object: what the machine has, at what address it is reached, and that it is alive.
+
+In: the machine. Out: a Node, made once and kept in step, and a Lease renewed now and then.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import Any
+
+from trainwright.api.resources import LEASES, NAMESPACES, NODES
+from trainwright.client import AlreadyExists, Client, ClientError, NotFound
+from trainwright.controlloop import Clock
+from trainwright.embedded.node.tiers import Tier
+from trainwright.embedded.times import rfc3339, rfc3339_micro
+from trainwright.version import __version__
+
+JSON = dict[str, Any]
+
+LEASE_NAMESPACE = "kube-node-lease"
+LEASE_SECONDS = 120
+RENEW_SECONDS = 30.0
+TIER_ANNOTATION = "trainwright.dev/tier"
+MAX_PODS = 110
+"""kubelet's default."""
+
+
+def capacity() -> dict[str, str]:
+    """What pods may ask for here, in sum."""
+    pages = os.sysconf("SC_PHYS_PAGES") if "SC_PHYS_PAGES" in os.sysconf_names else 0
+    memory = pages * os.sysconf("SC_PAGE_SIZE")
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    disk = os.statvfs("/")
+    return {
+        "cpu": str(cpus),
+        "memory": f"{memory // 1024}Ki",
+        "ephemeral-storage": f"{disk.f_blocks * disk.f_frsize // 1024}Ki",
+        "pods": str(MAX_PODS),
+    }
+
+
+def _architecture() -> str:
+    machine = platform.machine()
+    return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
+
+
+def node_object(name: str, *, tier: Tier) -> JSON:
+    system = platform.system().lower()
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": system,
+                "kubernetes.io/arch": _architecture(),
+            },
+            "annotations": {TIER_ANNOTATION: tier.name},
+        },
+        "spec": {},
+    }
+
+
+def node_status(*, tier: Tier, host_address: str, name: str, port: int, now: str) -> JSON:
+    def condition(type: str, status: str, reason: str, message: str) -> JSON:
+        times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
+        return {"type": type, "status": status, "reason": reason, "message": message, **times}
+
+    amounts = capacity()
+    return {
+        "capacity": amounts,
+        "allocatable": amounts,
+        "conditions": [
+            condition("Ready", "True", "KubeletReady", "the node runs pods as processes of this machine"),
+            condition("NamespaceIsolation", "False" if tier.name == "T0" else "True", f"Tier{tier.name}", tier.reason),
+        ],
+        "addresses": [
+            {"type": "InternalIP", "address": host_address},
+            {"type": "Hostname", "address": name},
+        ],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+        "nodeInfo": {
+            "machineID": "",
+            "systemUUID": "",
+            "bootID": "",
+            "kernelVersion": platform.release(),
+            "osImage": platform.platform(),
+            "containerRuntimeVersion": f"trainwright://{__version__}",
+            "kubeletVersion": f"trainwright-{__version__}",
+            "kubeProxyVersion": "",
+            "operatingSystem": platform.system().lower(),
+            "architecture": _architecture(),
+        },
+    }
+
+
+async def register(client: Client, name: str, *, tier: Tier, host_address: str, port: int, clock: Clock) -> None:
+    """Makes the Node, or takes over the one of an earlier process, and tells where it is reached now."""
+    body = node_object(name, tier=tier)
+    try:
+        await client.create(NODES, body)
+    except AlreadyExists:
+        await client.patch(NODES, {"metadata": body["metadata"]}, name=name)
+    status = node_status(tier=tier, host_address=host_address, name=name, port=port, now=rfc3339(clock.wall()))
+    await client.patch(NODES, {"status": status}, name=name, subresource="status")
+
+
+async def keep_alive(client: Client, name: str, clock: Clock) -> None:
+    """Renews the node's Lease until cancelled."""
+    while True:
+        await _renew(client, name, rfc3339_micro(clock.wall()))
+        await clock.sleep(RENEW_SECONDS)
+
+
+async def _renew(client: Client, name: str, now: str) -> None:
+    spec = {"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now}
+    try:
+        await client.patch(LEASES, {"spec": spec}, name=name, namespace=LEASE_NAMESPACE)
+    except NotFound:
+        lease = {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": {"name": name, "namespace": LEASE_NAMESPACE},
+            "spec": spec,
+        }
+        try:
+            await client.create(LEASES, lease, LEASE_NAMESPACE)
+        except NotFound:
+            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": LEASE_NAMESPACE}}
+            await client.create(NAMESPACES, namespace)
+            await client.create(LEASES, lease, LEASE_NAMESPACE)
+    except ClientError:
+        pass  # the next renewal is a new try; a server that is away is told of by the watches

@@ -1,0 +1,195 @@
+"""A pod's status, as a kubelet would write it.
+
+In: the Pod, its supervisor's record, the node's facts. Out: the `status` to store. Pure; times come from the record
+and from `now`. A condition keeps its lastTransitionTime while its status stays, so an unchanged pod gives an unchanged
+status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from trainwright.embedded.node.record import ContainerRecord, PodRecord
+
+JSON = dict[str, Any]
+
+LOST_EXIT_CODE = 137
+
+
+@dataclass(frozen=True, slots=True)
+class Reporter:
+    """What the statuses of all pods of a node have in common."""
+
+    host_address: str
+
+    def of_record(self, pod: JSON, record: PodRecord, address: str, now: str, *, lost: bool = False) -> JSON:
+        """The status of a pod that has been started. `lost`: its supervisor is gone without a last word."""
+        spec = pod["spec"]
+        if lost:
+            record = _lost(record, now)
+        init = self._container_statuses(spec.get("initContainers") or (), record["initContainers"], init=True)
+        main = self._container_statuses(spec["containers"], record["containers"], init=False)
+        phase = _phase(spec, record)
+        initialized = all(_succeeded(c["state"]) for c in record["initContainers"].values())
+        ready = phase == "Running" and all(c["ready"] for c in record["containers"].values())
+        over = (
+            {"reason": "PodCompleted"} if phase == "Succeeded" else {"reason": "PodFailed"} if phase == "Failed" else {}
+        )
+        why_not = over or {"reason": "ContainersNotReady", "message": _unready(main)}
+        not_initialized = {"reason": "ContainersNotInitialized", "message": _incomplete(init)}
+        conditions = [
+            ("PodReadyToStartContainers", phase not in ("Succeeded", "Failed"), {}),
+            (
+                "Initialized",
+                initialized,
+                {"reason": "PodCompleted"} if phase == "Succeeded" else {} if initialized else not_initialized,
+            ),
+            ("Ready", ready, {} if ready else why_not),
+            ("ContainersReady", ready, {} if ready else why_not),
+        ]
+        status: JSON = {
+            "phase": phase,
+            "conditions": _conditions(pod, conditions, now),
+            "hostIP": self.host_address,
+            "hostIPs": [{"ip": self.host_address}],
+            "podIP": address,
+            "podIPs": [{"ip": address}],
+            "startTime": record["startedAt"],
+            "containerStatuses": main,
+            "qosClass": pod.get("status", {}).get("qosClass") or qos_class(spec),
+        }
+        if init:
+            status["initContainerStatuses"] = init
+        if lost:
+            status["reason"] = "SupervisorLost"
+            status["message"] = "the pod's supervisor ended without a last word, and its containers with it"
+        return status
+
+    def of_waiting(self, pod: JSON, reason: str, message: str, now: str) -> JSON:
+        """The status of a pod that is not started yet."""
+        waiting = {"waiting": {"reason": reason, "message": message}}
+        containers = {c["name"]: _never_run(waiting) for c in pod["spec"]["containers"]}
+        unready = f"containers with unready status: [{' '.join(containers)}]"
+        why_not = {"reason": "ContainersNotReady", "message": unready}
+        return {
+            "phase": "Pending",
+            "conditions": _conditions(
+                pod, [("Initialized", True, {}), ("Ready", False, why_not), ("ContainersReady", False, why_not)], now
+            ),
+            "hostIP": self.host_address,
+            "hostIPs": [{"ip": self.host_address}],
+            "startTime": pod.get("status", {}).get("startTime") or now,
+            "containerStatuses": self._container_statuses(pod["spec"]["containers"], containers, init=False),
+            "qosClass": pod.get("status", {}).get("qosClass") or qos_class(pod["spec"]),
+        }
+
+    def of_refused(self, pod: JSON, reason: str, message: str, now: str) -> JSON:
+        """The status of a pod that fails without having been started."""
+        return {
+            "phase": "Failed",
+            "reason": reason,
+            "message": message,
+            "conditions": _conditions(pod, [("Ready", False, {"reason": "PodFailed"})], now),
+            "startTime": pod.get("status", {}).get("startTime") or now,
+            "qosClass": pod.get("status", {}).get("qosClass") or qos_class(pod["spec"]),
+        }
+
+    def _container_statuses(
+        self, containers: Iterable[JSON], records: dict[str, ContainerRecord], *, init: bool
+    ) -> list[JSON]:
+        statuses = []
+        for container in containers:
+            record = records[container["name"]]
+            status: JSON = {
+                "name": container["name"],
+                "image": container.get("image", ""),
+                "imageID": "",
+                "ready": _succeeded(record["state"]) if init else record["ready"],
+                "restartCount": record["restartCount"],
+                "started": "running" in record["state"],
+                "state": record["state"],
+                "lastState": record["lastState"],
+            }
+            statuses.append(status)
+        return statuses
+
+
+def _never_run(state: JSON) -> ContainerRecord:
+    return {"state": state, "lastState": {}, "restartCount": 0, "ready": False}
+
+
+def _succeeded(state: JSON) -> bool:
+    return bool(state.get("terminated", {}).get("exitCode") == 0)
+
+
+def _phase(spec: JSON, record: PodRecord) -> str:
+    """Kubernetes' phase. A pod whose end was asked for before it began has failed."""
+    main = [container["state"] for container in record["containers"].values()]
+    if record["done"]:
+        return "Succeeded" if all(_succeeded(state) for state in main) else "Failed"
+    if any("waiting" not in state for state in main):
+        return "Running"
+    return "Running" if any(container["lastState"] for container in record["containers"].values()) else "Pending"
+
+
+def _lost(record: PodRecord, now: str) -> PodRecord:
+    """The record as it must be read when nobody keeps it any more: nothing runs, nothing will."""
+
+    def end(container: ContainerRecord) -> ContainerRecord:
+        state = container["state"]
+        if "terminated" in state:
+            return container
+        ended: JSON = {
+            "exitCode": LOST_EXIT_CODE,
+            "reason": "ContainerStatusUnknown",
+            "message": "The container could not be located when the pod was terminated",
+            "finishedAt": now,
+        }
+        if started := state.get("running", {}).get("startedAt"):
+            ended["startedAt"] = started
+        return {**container, "state": {"terminated": ended}, "ready": False}
+
+    return {
+        **record,
+        "initContainers": {name: end(container) for name, container in record["initContainers"].items()},
+        "containers": {name: end(container) for name, container in record["containers"].items()},
+        "done": True,
+    }
+
+
+def _unready(statuses: list[JSON]) -> str:
+    return f"containers with unready status: [{' '.join(s['name'] for s in statuses if not s['ready'])}]"
+
+
+def _incomplete(statuses: list[JSON]) -> str:
+    return f"containers with incomplete status: [{' '.join(s['name'] for s in statuses if not s['ready'])}]"
+
+
+def _conditions(pod: JSON, wanted: list[tuple[str, bool, JSON]], now: str) -> list[JSON]:
+    """The wanted conditions, and those of others (the scheduler's PodScheduled) as they are."""
+    present = {condition["type"]: condition for condition in pod.get("status", {}).get("conditions") or ()}
+    result = []
+    for name, true, why in wanted:
+        status = "True" if true else "False"
+        before = present.pop(name, None)
+        changed = now if before is None or before["status"] != status else before["lastTransitionTime"]
+        result.append({"type": name, "status": status, "lastTransitionTime": changed, **why})
+    return result + list(present.values())
+
+
+def qos_class(spec: JSON) -> str:
+    """BestEffort, Burstable or Guaranteed, by requests and limits of cpu and memory."""
+    containers = (spec.get("initContainers") or []) + spec["containers"]
+    resources = [container.get("resources") or {} for container in containers]
+    counted = ("cpu", "memory")
+    if not any((r.get(kind) or {}).get(name) for r in resources for kind in ("requests", "limits") for name in counted):
+        return "BestEffort"
+    guaranteed = all(
+        (limits := r.get("limits") or {}).get(name)
+        and str((r.get("requests") or limits).get(name, limits[name])) == str(limits[name])
+        for r in resources
+        for name in counted
+    )
+    return "Guaranteed" if guaranteed else "Burstable"

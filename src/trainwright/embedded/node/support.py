@@ -1,0 +1,96 @@
+"""What of a pod the local node does not do, said instead of ignored.
+
+In: a pod and the node's tier. Out: sentences. `refusals` are for what would change the meaning of the pod; such a pod
+fails with them as its message. `notes` are for what only bounds or hardens it; such a pod runs, and an event carries
+them. Pure. This list shrinks as the node grows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from trainwright.embedded.node.tiers import Tier
+
+JSON = dict[str, Any]
+
+VOLUME_KINDS = frozenset({"emptyDir", "configMap", "secret", "downwardAPI", "projected", "hostPath"})
+PROJECTED_KINDS = frozenset({"configMap", "secret", "downwardAPI", "serviceAccountToken"})
+
+_CONTAINER_FIELDS = {
+    "livenessProbe": "liveness probes are",
+    "readinessProbe": "readiness probes are",
+    "startupProbe": "startup probes are",
+    "lifecycle": "lifecycle hooks are",
+    "volumeDevices": "block devices are",
+    "restartPolicy": "sidecars and restart policies of a single container are",
+    "restartPolicyRules": "restart rules of a single container are",
+    "stdin": "standard input is",
+    "tty": "terminals are",
+}
+
+
+def refusals(pod: JSON, tier: Tier) -> list[str]:
+    return list(dict.fromkeys(_refusals(pod, tier)))
+
+
+def _refusals(pod: JSON, tier: Tier) -> Iterator[str]:
+    spec = pod["spec"]
+    containers = (spec.get("initContainers") or []) + spec["containers"]
+    for container in containers:
+        name = container["name"]
+        if not container.get("command") and not container.get("args"):
+            yield f"container {name}: there is no image to take a default command from: set command"
+        elif not container.get("command"):
+            yield f"container {name}: there is no image to take an entry point for args from: set command"
+        for field, what in _CONTAINER_FIELDS.items():
+            if container.get(field):
+                yield f"container {name}: {what} not supported by the local node yet"
+        yield from _mounts(container, tier)
+        yield from _user(f"container {name}", container.get("securityContext") or {})
+    yield from _user("the pod", spec.get("securityContext") or {})
+    for volume in spec.get("volumes") or ():
+        yield from _volume(volume)
+    if spec.get("ephemeralContainers"):
+        yield "ephemeral containers are not supported by the local node yet"
+
+
+def _mounts(container: JSON, tier: Tier) -> Iterator[str]:
+    mounts = container.get("volumeMounts") or ()
+    if mounts and not tier.isolation["mount"]:
+        yield f"container {container['name']}: volumes cannot be mounted here, because {tier.reason}"
+    for mount in mounts:
+        if mount.get("mountPropagation") not in (None, "None"):
+            yield f"container {container['name']}: mount propagation is not supported by the local node yet"
+
+
+def _volume(volume: JSON) -> Iterator[str]:
+    kind = next((key for key in volume if key != "name"), "emptyDir")
+    if kind not in VOLUME_KINDS:
+        yield f"volume {volume['name']}: {kind} volumes are not supported by the local node yet"
+    for source in (volume.get("projected") or {}).get("sources") or ():
+        for projected in source:
+            if projected not in PROJECTED_KINDS:
+                yield f"volume {volume['name']}: {projected} is not supported in projected volumes yet"
+
+
+def _user(where: str, security: JSON) -> Iterator[str]:
+    """The user is part of what a command does (MPI's ssh refuses other users' keys), so another one is refused."""
+    for field, mine in (("runAsUser", os.geteuid()), ("runAsGroup", os.getegid())):
+        asked = security.get(field)
+        if asked is not None and asked != mine:
+            yield f"{where}: {field} {asked} is not supported by the local node: processes run as {mine}"
+
+
+def notes(pod: JSON) -> list[str]:
+    """What has no effect here, in the order a reader asks: images, limits, hardening."""
+    containers = (pod["spec"].get("initContainers") or []) + pod["spec"]["containers"]
+    result = ["images are not pulled: commands run from this machine"]
+    if any((container.get("resources") or {}).get("limits") for container in containers):
+        result.append("resource limits are not enforced")
+    hardening = {"capabilities", "privileged", "readOnlyRootFilesystem", "seccompProfile", "allowPrivilegeEscalation"}
+    asked = {field for container in containers for field in container.get("securityContext") or ()} & hardening
+    if asked:
+        result.append(f"securityContext has no effect in: {', '.join(sorted(asked))}")
+    return result

@@ -1,0 +1,145 @@
+"""A pod's volumes: what lies in each, and where each container sees it.
+
+In: a pod and the ConfigMaps and Secrets it names. Out: `Volume`s, each a directory of this machine with the files to
+write into it, and for a container the `Mount`s its keeper makes. Deciding is pure; `write` puts the files there.
+Invariant: no file name from a ConfigMap, Secret, `items` path or subPath leads out of its volume.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trainwright.embedded.node.environment import Facts, Sources, Unresolved, expand, field_value, resource_value
+from trainwright.embedded.node.record import Mount
+
+JSON = dict[str, Any]
+
+DEFAULT_MODE = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    content: bytes
+    mode: int = DEFAULT_MODE
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A directory (or a hostPath's file) of this machine. `make` is false for what must be there already."""
+
+    path: Path
+    files: Mapping[str, File] = field(default_factory=dict)
+    make: bool = True
+
+
+def volumes(pod: JSON, directory: Path, sources: Sources, facts: Facts, tokens: Mapping[str, str]) -> dict[str, Volume]:
+    """Every volume of the pod, by name. `tokens` are service-account tokens by volume name and path, fetched before."""
+    found: dict[str, Volume] = {}
+    for volume in pod["spec"].get("volumes") or ():
+        name = volume["name"]
+        if host_path := volume.get("hostPath"):
+            found[name] = _host_path(name, host_path)
+            continue
+        files: dict[str, File] = {}
+        for source, mode in _file_sources(volume):
+            files.update(_files(source, mode, name, pod, sources, facts, tokens))
+        found[name] = Volume(directory / name, files)
+    return found
+
+
+def _host_path(name: str, host_path: JSON) -> Volume:
+    path, kind = Path(host_path["path"]), host_path.get("type", "")
+    make = kind == "DirectoryOrCreate"
+    there = {"Directory": path.is_dir(), "File": path.is_file(), "": path.exists()}.get(kind, make)
+    if not there and not make:
+        raise Unresolved(f"volume {name}: hostPath {path} is not there, or not a {kind or 'file or directory'}")
+    return Volume(path, make=make)
+
+
+def _file_sources(volume: JSON) -> list[tuple[JSON, int]]:
+    """The parts of a volume that bring files, each with its mode."""
+    if projected := volume.get("projected"):
+        return [(source, projected.get("defaultMode", DEFAULT_MODE)) for source in projected.get("sources") or ()]
+    for kind in ("configMap", "secret", "downwardAPI"):
+        if kind in volume:
+            return [(volume, volume[kind].get("defaultMode", DEFAULT_MODE))]
+    return []
+
+
+def _files(
+    source: JSON, mode: int, name: str, pod: JSON, sources: Sources, facts: Facts, tokens: Mapping[str, str]
+) -> dict[str, File]:
+    if config_map := source.get("configMap"):
+        data = sources.config_map(config_map["name"], optional=config_map.get("optional", False))
+        return _selected(data, config_map, mode)
+    if secret := source.get("secret"):
+        secret_name = secret.get("secretName") or secret["name"]
+        return _selected(sources.secret(secret_name, optional=secret.get("optional", False)), secret, mode)
+    if token := source.get("serviceAccountToken"):
+        path = _inside(token["path"])
+        return {path: File(tokens[f"{name}/{token['path']}"].encode(), mode)}
+    files = {}
+    for item in source["downwardAPI"].get("items") or ():
+        if reference := item.get("fieldRef"):
+            text = field_value(reference["fieldPath"], pod, facts)
+        else:
+            text = resource_value(item["resourceFieldRef"], pod["spec"]["containers"][0], pod, facts)
+        files[_inside(item["path"])] = File(text.encode(), item.get("mode", mode))
+    return files
+
+
+def _selected(data: Mapping[str, bytes], source: JSON, mode: int) -> dict[str, File]:
+    """All keys as files, or those that `items` select, under the paths it gives them."""
+    if not (items := source.get("items")):
+        return {_inside(key): File(content, mode) for key, content in data.items()}
+    files = {}
+    for item in items:
+        if item["key"] in data:
+            files[_inside(item["path"])] = File(data[item["key"]], item.get("mode", mode))
+        elif not source.get("optional", False):
+            raise Unresolved(f"references non-existent config key: {item['key']}")
+    return files
+
+
+def _inside(path: str) -> str:
+    """The path, when it stays inside the volume."""
+    if os.path.isabs(path) or ".." in Path(path).parts or not path:
+        raise Unresolved(f"path {path!r} leads out of its volume")
+    return path
+
+
+def mounts(container: JSON, found: Mapping[str, Volume], variables: Mapping[str, str]) -> list[Mount]:
+    """Where the container sees which volume."""
+    result: list[Mount] = []
+    for mount in container.get("volumeMounts") or ():
+        volume = found.get(mount["name"])
+        if volume is None:
+            raise Unresolved(
+                f"container {container['name']} mounts volume {mount['name']}, which the pod does not have"
+            )
+        source = volume.path
+        below = mount.get("subPath") or expand(mount.get("subPathExpr", ""), variables)
+        if below:
+            source = source / _inside(below)
+        result.append({"source": str(source), "target": mount["mountPath"], "readOnly": mount.get("readOnly", False)})
+    return result
+
+
+def write(found: Mapping[str, Volume], mounted: list[Mount]) -> None:
+    """Makes the directories and files; a subPath that is not there yet becomes a directory, as a kubelet makes it."""
+    for volume in found.values():
+        if volume.make:
+            volume.path.mkdir(parents=True, exist_ok=True)
+        for name, file in volume.files.items():
+            path = volume.path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(file.content)
+            path.chmod(file.mode)
+    for mount in mounted:
+        source = Path(mount["source"])
+        if not source.exists():
+            source.mkdir(parents=True)

@@ -37,7 +37,7 @@ from trainwright.controlloop.clock import Clock, SystemClock, VirtualClock
 from trainwright.controlloop.controller import Controller
 from trainwright.controlloop.manager import Manager
 from trainwright.controlloop.metrics import Metrics, NoMetrics
-from trainwright.controlloop.outcome import After, Done, Key, Outcome, Reconcile
+from trainwright.controlloop.outcome import After, Done, Key, NotYet, Outcome, Reconcile
 from trainwright.controlloop.queue import WorkQueue
 from trainwright.controlloop.source import Source, Watches, controlled_by, itself
 from trainwright.controlloop.store import Delta, Store, key_of
@@ -52,6 +52,7 @@ __all__ = [
     "Manager",
     "Metrics",
     "NoMetrics",
+    "NotYet",
     "Outcome",
     "Reconcile",
     "Source",

@@ -16,7 +16,7 @@ from trainwright.client import ClientError, Conflict, Forbidden
 from trainwright.client.errors import ApiError
 from trainwright.controlloop.clock import Clock, SystemClock
 from trainwright.controlloop.metrics import Metrics, NoMetrics
-from trainwright.controlloop.outcome import After, Key, Reconcile
+from trainwright.controlloop.outcome import After, Key, NotYet, Reconcile
 from trainwright.controlloop.queue import LAST_RETRY_SECONDS, WorkQueue
 from trainwright.controlloop.source import Watches
 from trainwright.controlloop.store import Delta
@@ -105,12 +105,13 @@ class Controller:
 
     def _failed(self, key: Key, error: Exception) -> None:
         at_least = 0.0
-        if isinstance(error, Forbidden):
+        cause = error.__cause__ if isinstance(error, NotYet) else error
+        if isinstance(cause, Forbidden):
             at_least = FORBIDDEN_RETRY_SECONDS  # RBAC does not change by itself: no hot loop
-        elif isinstance(error, ApiError) and error.retry_after:
-            at_least = error.retry_after
+        elif isinstance(cause, ApiError) and cause.retry_after:
+            at_least = cause.retry_after
         seconds = self.queue.retry(key, at_least=at_least, at_most=max(at_least, LAST_RETRY_SECONDS))
-        if isinstance(error, ClientError):
+        if isinstance(error, (ClientError, NotYet)):
             log.warning("%s %s: %s; again in %.1f s", self.name, key, error, seconds)
         else:
             log.error("%s %s: %r; again in %.1f s", self.name, key, error, seconds, exc_info=error)

@@ -67,7 +67,7 @@ class Informer:
         except ClientError as error:
             return self._failure(error)
         self._told = None
-        source.publish(source.store.replace(found.items or ()))
+        source.publish(source.store.replace(map(self._thin, found.items or ())))
         source.synced(served=True)
         return watching.Listed(found.resource_version)
 
@@ -92,7 +92,7 @@ class Informer:
                     self._told = None
                     delta = None
                     if event.type in ("ADDED", "MODIFIED"):
-                        delta = source.store.put(event.object)
+                        delta = source.store.put(self._thin(event.object))
                     elif event.type == "DELETED":
                         delta = source.store.remove(event.object)
                     if delta is not None:
@@ -104,6 +104,9 @@ class Informer:
         if self._clock.now() - opened >= STEADY_SECONDS:
             current = self._step(current, watching.Steady())
         return self._step(current, ended)
+
+    def _thin(self, thing: Any) -> Any:
+        return self._source.thin(thing) if self._source.thin else thing
 
     def _failure(self, error: ClientError) -> watching.Input:
         if isinstance(error, ExpiredError):

@@ -23,6 +23,10 @@ class Key(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
+class NotYet(Exception):
+    """Raised by a reconciler that has told the user why it cannot go on: come back with back-off, log one line."""
+
+
 class Done(msgspec.Struct, frozen=True):
     """Nothing to do until something changes."""
 

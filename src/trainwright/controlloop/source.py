@@ -32,6 +32,7 @@ class Source(Generic[T]):
         field_selector: str | None = None,
         metadata_only: bool = False,
         indexes: Mapping[str, Index[T]] | None = None,
+        thin: Callable[[T], T] | None = None,
     ) -> None:
         self.resource = resource
         self.decode = decode
@@ -39,6 +40,7 @@ class Source(Generic[T]):
         self.label_selector = label_selector
         self.field_selector = field_selector
         self.metadata_only = metadata_only
+        self.thin = thin  # drops what nobody reads from the store, before it is stored
         self.store: Store[T] = Store(indexes)
         self.is_served = True  # False while the server does not know the type (its CRD is missing)
         self._synced = asyncio.Event()

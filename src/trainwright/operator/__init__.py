@@ -1,0 +1,3 @@
+"""What runs in a cluster: the reconcilers, admission webhooks, certificates, progress server, metrics, and their
+manager.
+"""

@@ -1,0 +1,165 @@
+"""Writes the objects of a plan, and never one that is not this TrainJob's (I2).
+
+In: the plan's intentions in order, and the TrainJob that owns them. Out: the objects exist as planned, or an error
+says why not. Server-side apply cannot be create-only, and it merges into a stranger's object; so before the first
+apply of a name we look, and every later one carries the uid of the object we saw: deleted or replaced since, the
+server refuses (reliability §2.2, R1).
+
+Secrets are created and never read (I10). Whose a Secret is that exists already is told by what stands beside it
+(D15): a JobSet or ConfigMap of this TrainJob's uid means that we created it; otherwise a dry-run create tells that
+the name is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trainwright.api.metadata import ObjectMeta
+from trainwright.api.resources import CONFIG_MAPS, JOB_SETS, POD_GROUPS, SECRETS, VOLCANO_POD_GROUPS, Resource
+from trainwright.api.trainjob import TrainJob
+from trainwright.client import AlreadyExists, Client, NotFound
+from trainwright.client.errors import ApiError, Conflict, Invalid
+from trainwright.operator.views import Partial
+from trainwright.pipeline import Apply, CreateOnce, NameTaken
+
+FIELD_MANAGER = "trainer"
+
+KINDS: Mapping[tuple[str, str], Resource] = {
+    (resource.api_version, resource.kind): resource
+    for resource in (JOB_SETS, POD_GROUPS, VOLCANO_POD_GROUPS, CONFIG_MAPS, SECRETS)
+}
+
+
+class NotWritten(Exception):
+    """The API server refused one object of the plan. The message names the object and has the server's words (D20)."""
+
+    def __init__(self, kind: str, name: str, error: ApiError) -> None:
+        super().__init__(f'{kind} "{name}": {error}')
+        self.error = error
+
+
+class Applier:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def apply(
+        self, objects: Sequence[Apply | CreateOnce], owner: TrainJob, *, has_job_set: bool
+    ) -> ObjectMeta | None:
+        """Writes all, in order. `has_job_set`: the store shows a JobSet of this uid. Returns the JobSet's metadata if
+        written.
+        """
+        if not has_job_set:
+            await self._claim_secrets(objects, owner)
+        job_set = None
+        for intention in objects:
+            resource = resource_of(intention.object)
+            name = str(intention.object["metadata"]["name"])
+            try:
+                if isinstance(intention, CreateOnce):
+                    await self._create_once(resource, name, intention.object, owner)
+                else:
+                    written = await self._apply(resource, name, intention.object, owner)
+                    if resource is JOB_SETS:
+                        job_set = written
+            except Conflict:
+                raise  # somebody was faster: read again, no news for the user
+            except ApiError as error:
+                raise NotWritten(resource.kind, name, error) from error
+        return job_set
+
+    async def _apply(self, resource: Resource, name: str, body: dict[str, Any], owner: TrainJob) -> ObjectMeta:
+        namespace = owner.metadata.namespace
+        present = await self._look(resource, name, namespace)
+        if present is not None:
+            if not is_controlled_by(present, owner):
+                raise NameTaken(resource.kind, name)
+            if present.is_being_deleted:
+                raise Replaced(f'{resource.kind} "{name}" is being deleted')
+            body = {**body, "metadata": {**body["metadata"], "uid": present.uid}}
+        try:
+            written: Partial = await self._client.apply(
+                resource, body, name=name, namespace=namespace, field_manager=FIELD_MANAGER, decode=Partial
+            )
+        except Invalid as error:
+            if error.is_about_uid:
+                raise Replaced(str(error)) from error
+            raise
+        return written.metadata
+
+    async def _create_once(self, resource: Resource, name: str, body: dict[str, Any], owner: TrainJob) -> None:
+        try:
+            await self._client.create(
+                resource, body, owner.metadata.namespace, field_manager=FIELD_MANAGER, decode=bytes
+            )
+        except AlreadyExists:
+            if resource is SECRETS:
+                return  # ours: `_claim_secrets` has seen to it
+            present = await self._look(resource, name, owner.metadata.namespace)
+            if present is None:
+                raise
+            if not is_controlled_by(present, owner):
+                raise NameTaken(resource.kind, name) from None
+
+    async def _claim_secrets(self, objects: Sequence[Apply | CreateOnce], owner: TrainJob) -> None:
+        """At the first build: make sure that no Secret of the plan is a stranger's or a predecessor's (D15)."""
+        secrets = [intention.object for intention in objects if resource_of(intention.object) is SECRETS]
+        if not secrets:
+            return
+        names = [str(i.object["metadata"]["name"]) for i in objects if resource_of(i.object) is CONFIG_MAPS]
+        if await self._any_of_ours(names, owner):
+            return
+        for secret in secrets:
+            name = str(secret["metadata"]["name"])
+            try:
+                await self._client.create(
+                    SECRETS, secret, owner.metadata.namespace, field_manager=FIELD_MANAGER, dry_run=True, decode=bytes
+                )
+            except AlreadyExists:
+                # Another operator may just have passed the same point: its ConfigMap came before its Secret.
+                if not await self._any_of_ours(names, owner):
+                    raise NameTaken("Secret", name) from None
+            except ApiError as error:
+                raise NotWritten("Secret", name, error) from error
+
+    async def _any_of_ours(self, names: Sequence[str], owner: TrainJob) -> bool:
+        ours = False
+        for name in names:
+            present = await self._look(CONFIG_MAPS, name, owner.metadata.namespace)
+            if present is None:
+                continue
+            if not is_controlled_by(present, owner):
+                raise NameTaken("ConfigMap", name)
+            ours = True
+        return ours
+
+    async def _look(self, resource: Resource, name: str, namespace: str) -> ObjectMeta | None:
+        try:
+            found = await self._client.get(resource, name, namespace, decode=Partial, metadata_only=True)
+        except NotFound as error:
+            if error.is_missing_type:
+                raise
+            return None
+        return found.metadata
+
+
+class Replaced(Conflict):
+    """The object under this name is not the one we looked at a moment ago."""
+
+    def __init__(self, message: str) -> None:
+        from trainwright.client.errors import Status
+
+        super().__init__(Status(code=409, reason="Conflict", message=message))
+
+
+def is_controlled_by(metadata: ObjectMeta, owner: TrainJob) -> bool:
+    controller = metadata.controller
+    return controller is not None and controller.uid == owner.metadata.uid
+
+
+def resource_of(body: Mapping[str, Any]) -> Resource:
+    """The resource of a rendered object. Plugins may render only kinds that the operator may write."""
+    key = (str(body["apiVersion"]), str(body["kind"]))
+    if key not in KINDS:
+        raise ValueError(f"a plugin built a {key[1]} of {key[0]}, which the operator does not write")
+    return KINDS[key]

@@ -1,0 +1,44 @@
+"""Writes a TrainJob's status: last, once, bound to the version it was derived from, and only when it says something
+new (I6, I8).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from trainwright.api.resources import TRAIN_JOBS
+from trainwright.api.trainjob import TrainJob, TrainJobStatus
+from trainwright.client import Client
+from trainwright.operator.applier import FIELD_MANAGER
+
+
+def difference(old: TrainJobStatus | None, new: TrainJobStatus) -> dict[str, Any]:
+    """The merge patch from one status to the other: changed members whole, vanished ones null. Empty when nothing
+    changed.
+    """
+    before: dict[str, Any] = msgspec.to_builtins(old) if old is not None else {}
+    after: dict[str, Any] = msgspec.to_builtins(new)
+    patch = {name: value for name, value in after.items() if before.get(name) != value}
+    patch.update({name: None for name in before if name not in after})
+    patch.pop("trainerStatus", None)  # the progress server's alone
+    return patch
+
+
+async def write_status(client: Client, job: TrainJob, new: TrainJobStatus) -> bool:
+    """Patches the status if it differs; `Conflict` when the TrainJob has changed since `job` was read."""
+    patch = difference(job.status, new)
+    if not patch:
+        return False
+    body = {"metadata": {"uid": job.metadata.uid, "resourceVersion": job.metadata.resource_version}, "status": patch}
+    await client.patch(
+        TRAIN_JOBS,
+        body,
+        name=job.metadata.name,
+        namespace=job.metadata.namespace,
+        subresource="status",
+        field_manager=FIELD_MANAGER,
+        decode=bytes,
+    )
+    return True

@@ -1,0 +1,258 @@
+"""The TrainJob reconciler: spec 03 §7 with D4–D7, D12, D14, D15, D18, D20, D25 and D28.
+
+In: a key. Out: the children that the pipeline wants exist and are this job's, and the status says what is so. Every
+decision is read from the API server; what is remembered between two passes only saves repeating a write that changed
+nothing (I8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import msgspec
+
+from trainwright.api.metadata import ObjectMeta
+from trainwright.api.resources import JOB_SETS, TRAIN_JOBS
+from trainwright.api.trainjob import COMPLETE, FAILED, TrainJob
+from trainwright.client import ApiError, Client, Conflict, DeleteOptions, NotFound
+from trainwright.client.errors import TooManyRequests, UnknownOutcome, not_served
+from trainwright.controlloop import After, Done, Key, NotYet, Outcome
+from trainwright.operator.applier import Applier, NotWritten, is_controlled_by
+from trainwright.operator.events import Events
+from trainwright.operator.revisions import Revisions
+from trainwright.operator.statuses import write_status
+from trainwright.operator.views import Views
+from trainwright.pipeline import (
+    Apply,
+    CreateOnce,
+    Framework,
+    JobSet,
+    KeyMaterial,
+    Observed,
+    PipelineError,
+    RuntimeNotSupported,
+    build,
+    status,
+)
+
+CONTROLLER = "trainjob_controller"
+COMPONENT = "trainer-trainjob-controller"
+CREATION_FAILED = "TrainJobResourcesCreationFailed"
+TTL_ANNOTATION = "trainer.kubeflow.org/ttl-seconds-after-finished"
+CLEAN_UP_SECONDS = 10.0
+EVENT_ERROR_LENGTH = 950
+
+
+class _Built(msgspec.Struct, frozen=True):
+    """What was last written for a job: while none of it has changed, writing again would change nothing."""
+
+    generation: int
+    job_set_uid: str
+    job_set_generation: int
+    children: frozenset[str]
+
+
+class TrainJobReconciler:
+    def __init__(
+        self,
+        client: Client,
+        views: Views,
+        framework: Framework,
+        keys: KeyMaterial,
+        *,
+        now: Callable[[], datetime] | None = None,
+        ca_certificate: Callable[[], str] = lambda: "",
+    ) -> None:
+        self._client = client
+        self._views = views
+        self._framework = framework
+        self._keys = keys
+        self._revisions = Revisions(client)
+        self._applier = Applier(client)
+        self._events = Events(client, COMPONENT)
+        self._now = now or (lambda: datetime.fromtimestamp(client.server_time.now(), UTC))
+        self._ca_certificate = ca_certificate
+        self._built: dict[str, _Built] = {}  # by the TrainJob's uid
+
+    async def reconcile(self, key: Key) -> Outcome:
+        job = self._views.jobs.store.get(key)
+        if job is None or job.is_being_deleted or not job.is_ours:
+            return Done()
+        job_set = self._job_set_of(job)
+        if job.is_finished:
+            return await self._clean_up(job, job_set)
+        if self._is_converged(job, job_set):
+            return await self._write_status(job, job_set)
+        live = await self._read_live(job)
+        if live is None:
+            return Done()  # gone or replaced: the watch will tell
+        try:
+            revision = await self._converge(live)
+        except RuntimeNotSupported as error:
+            return await self._write_status(live, job_set, problem=error)
+        except (PipelineError, NotWritten) as error:
+            await self._tell(live, error)
+            await self._write_status(live, job_set, problem=str(error))
+            raise NotYet(str(error)) from (error.error if isinstance(error, NotWritten) else error)
+        return await self._write_status(live, self._job_set_of(live), revision=revision)
+
+    # Converging
+
+    async def _converge(self, job: TrainJob) -> str:
+        """Resolve, build, write. Returns the name of the revision that the job runs from."""
+        if not self._views.job_sets.is_served:
+            raise PipelineError(not_served(JOB_SETS.group_resource))
+        present = self._views.job_sets.store.get(_key(job))
+        job_set = self._job_set_of(job)
+        try:
+            revision = await self._revisions.ensure(job, job_set)
+        except ApiError as error:
+            if isinstance(error, (Conflict, TooManyRequests, UnknownOutcome)):
+                raise
+            raise NotWritten("runtime revision of", job.metadata.name, error) from error
+        observed = Observed(
+            jobset=present,
+            pod_group_exists=self._has_pod_group(job),
+            ca_certificate=self._ca_certificate(),
+            runtime_revision=revision.name,
+        )
+        runs = job_set is not None and not job_set.is_suspended and not job.is_suspended
+        if runs:  # only what was taken from beside it is put back; a Secret waits for the next start (D15)
+            observed = msgspec.structs.replace(observed, jobset=None)
+        plan = build(job, revision.runtime, observed, self._framework, self._keys)  # pure
+        config_maps = [item for item in plan.objects if item.object["kind"] == "ConfigMap"]
+        objects = [item for item in config_maps if not self._has_config_map(job, _name(item))] if runs else plan.objects
+        written = await self._applier.apply(objects, job, has_job_set=job_set is not None)
+        self._remember(job, written or (job_set.metadata if job_set else None), frozenset(map(_name, config_maps)))
+        return revision.name
+
+    def _is_converged(self, job: TrainJob, job_set: JobSet | None) -> bool:
+        """What we last built is there as we left it; while the JobSet runs, that it is there is enough."""
+        built = self._built.get(job.metadata.uid)
+        if built is None or job_set is None or job_set.metadata.is_being_deleted:
+            return False
+        if not all(self._has_config_map(job, name) for name in built.children):
+            return False
+        if not job.is_suspended and not job_set.is_suspended:
+            return True
+        return (built.generation, built.job_set_uid, built.job_set_generation) == (
+            job.metadata.generation,
+            job_set.metadata.uid,
+            job_set.metadata.generation,
+        )
+
+    def _remember(self, job: TrainJob, job_set: ObjectMeta | None, children: frozenset[str]) -> None:
+        if job_set is not None:
+            self._built[job.metadata.uid] = _Built(job.metadata.generation, job_set.uid, job_set.generation, children)
+
+    # Ending
+
+    async def _clean_up(self, job: TrainJob, job_set: JobSet | None) -> Outcome:
+        """Finished is a latch (D7). Repeats until nothing of the job runs (D6), then waits for its time to live
+        (D28).
+        """
+        self._built.pop(job.metadata.uid, None)
+        outcome = await self._write_status(job, job_set)
+        if job_set is not None and not job_set.is_finished:
+            if not job_set.metadata.is_being_deleted:
+                await self._delete(job_set)
+            return After(CLEAN_UP_SECONDS)
+        remaining = await self._time_to_live(job, job_set)
+        if remaining is None:
+            return outcome
+        if remaining > 0:
+            return After(remaining)
+        options = DeleteOptions(
+            uid=job.metadata.uid, resource_version=job.metadata.resource_version, propagation="Background"
+        )
+        try:
+            await self._client.delete(TRAIN_JOBS, job.metadata.name, job.metadata.namespace, options)
+        except NotFound:
+            pass
+        return Done()
+
+    async def _delete(self, job_set: JobSet) -> None:
+        metadata = job_set.metadata
+        options = DeleteOptions(uid=metadata.uid, propagation="Background")
+        try:
+            await self._client.delete(JOB_SETS, metadata.name, metadata.namespace, options)
+        except NotFound:
+            pass
+
+    async def _time_to_live(self, job: TrainJob, job_set: JobSet | None) -> float | None:
+        """Seconds until the finished job is to be deleted; None when it is to stay."""
+        text = job.metadata.annotation(TTL_ANNOTATION)
+        if text is None:
+            runtime = await self._revisions.read_bound(job, job_set)
+            text = runtime.metadata.annotation(TTL_ANNOTATION) if runtime else self._runtime_annotation(job)
+        if text is None or not text.isdecimal():
+            return None
+        end = next((c for kind in (COMPLETE, FAILED) if (c := job.condition(kind)) and c.is_true), None)
+        if end is None:
+            return None
+        lived = (self._now() - datetime.fromisoformat(end.last_transition_time)).total_seconds()
+        return max(0.0, int(text) - lived)
+
+    def _runtime_annotation(self, job: TrainJob) -> str | None:
+        if job.spec is None:
+            return None
+        ref = job.spec.runtime_ref
+        if ref.kind == "TrainingRuntime":
+            runtime = self._views.runtimes.store.get(Key(job.metadata.namespace, ref.name))
+        else:
+            runtime = self._views.cluster_runtimes.store.get(Key("", ref.name))
+        return runtime.metadata.annotation(TTL_ANNOTATION) if runtime else None
+
+    # Telling
+
+    async def _write_status(
+        self, job: TrainJob, job_set: JobSet | None, *, revision: str = "", problem: PipelineError | str | None = None
+    ) -> Outcome:
+        """Status last, once, and only when it says something new (I6). At the deadline the JobSet goes with it."""
+        update = status(job, job_set, self._now(), runtime_revision=revision, problem=problem)
+        await write_status(self._client, job, update.status)
+        if update.delete_jobset and job_set is not None:
+            return After(0.0)  # finished now: the next pass cleans up, from the stored status
+        return Done() if update.look_again_after is None else After(update.look_again_after)
+
+    async def _tell(self, job: TrainJob, error: Exception) -> None:
+        text = str(error)
+        short = text[:EVENT_ERROR_LENGTH] + (" ..." if len(text) > EVENT_ERROR_LENGTH else "")
+        await self._events.tell(
+            TRAIN_JOBS, job.metadata, CREATION_FAILED, f"TrainJob resources reconciliation failed: {short}"
+        )
+
+    # Looking
+
+    async def _read_live(self, job: TrainJob) -> TrainJob | None:
+        """The TrainJob as it is at this moment, if it is still the one we were called for and still ours to act for."""
+        try:
+            live = await self._client.get(TRAIN_JOBS, job.metadata.name, job.metadata.namespace, decode=TrainJob)
+        except NotFound:
+            return None
+        same = live.metadata.uid == job.metadata.uid
+        return live if same and live.is_ours and not live.is_being_deleted and not live.is_finished else None
+
+    def _job_set_of(self, job: TrainJob) -> JobSet | None:
+        job_set = self._views.job_sets.store.get(_key(job))
+        return job_set if job_set is not None and job_set.is_controlled_by(job.metadata.uid) else None
+
+    def _has_pod_group(self, job: TrainJob) -> bool:
+        for source in (self._views.pod_groups, self._views.volcano_pod_groups):
+            found = source.store.get(_key(job))
+            if found is not None and is_controlled_by(found.metadata, job):
+                return True
+        return False
+
+    def _has_config_map(self, job: TrainJob, name: str) -> bool:
+        found = self._views.config_maps.store.get(Key(job.metadata.namespace, name))
+        return found is not None and is_controlled_by(found.metadata, job)
+
+
+def _name(intention: Apply | CreateOnce) -> str:
+    return str(intention.object["metadata"]["name"])
+
+
+def _key(job: TrainJob) -> Key:
+    return Key(job.metadata.namespace, job.metadata.name)

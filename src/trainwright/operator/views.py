@@ -1,0 +1,95 @@
+"""What the operator keeps in memory of each kind: only what a decision reads.
+
+A TrainJob's spec can be many kilobytes of commands and patches that matter only when its children are built. The
+store keeps it without them, and whoever builds reads the TrainJob live (measurements §2); that read is also what
+keeps a stale store from acting for a job that is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from trainwright.api.metadata import ObjectMeta
+from trainwright.api.resources import (
+    CLUSTER_TRAINING_RUNTIMES,
+    CONFIG_MAPS,
+    JOB_SETS,
+    POD_GROUPS,
+    TRAIN_JOBS,
+    TRAINING_RUNTIMES,
+    VOLCANO_POD_GROUPS,
+    Resource,
+)
+from trainwright.api.trainjob import RuntimeRef, TrainJob, TrainJobSpec
+from trainwright.controlloop import Source
+from trainwright.pipeline import JobSet
+from trainwright.pipeline.build import MANAGED_BY, MANAGED_BY_LABEL
+
+BY_RUNTIME = "runtime"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+REVISION_ANNOTATION = "trainer.kubeflow.org/runtime-revision"
+
+
+class Partial(msgspec.Struct, frozen=True):
+    """Any object by its metadata alone."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+def thin_metadata(metadata: ObjectMeta) -> ObjectMeta:
+    annotations = metadata.annotations
+    if annotations and LAST_APPLIED in annotations:
+        annotations = {name: text for name, text in annotations.items() if name != LAST_APPLIED}
+    return msgspec.structs.replace(metadata, managed_fields=None, annotations=annotations)
+
+
+def thin_train_job(job: TrainJob) -> TrainJob:
+    """A TrainJob as decisions about time, state and ownership read it. Never build from one of these."""
+    spec = job.spec
+    if spec is not None:
+        spec = TrainJobSpec(
+            runtime_ref=spec.runtime_ref,
+            suspend=spec.suspend,
+            active_deadline_seconds=spec.active_deadline_seconds,
+            managed_by=spec.managed_by,
+        )
+    return msgspec.structs.replace(job, metadata=thin_metadata(job.metadata), spec=spec)
+
+
+def thin_job_set(job_set: JobSet) -> JobSet:
+    return msgspec.structs.replace(job_set, metadata=thin_metadata(job_set.metadata))
+
+
+def thin_partial(thing: Partial) -> Partial:
+    return Partial(thin_metadata(thing.metadata))
+
+
+def runtime_key(ref: RuntimeRef, namespace: str) -> str:
+    """One string for the runtime that a TrainJob in `namespace` names."""
+    where = namespace if ref.kind == TRAINING_RUNTIMES.kind else ""
+    return f"{ref.kind}/{where}/{ref.name}"
+
+
+def runtimes_of(job: TrainJob) -> Iterable[str]:
+    return (runtime_key(job.spec.runtime_ref, job.metadata.namespace),) if job.spec else ()
+
+
+class Views:
+    """The operator's sources, each shared by whoever needs it."""
+
+    def __init__(self) -> None:
+        self.jobs: Source[TrainJob] = Source(
+            TRAIN_JOBS, TrainJob, thin=thin_train_job, indexes={BY_RUNTIME: runtimes_of}
+        )
+        self.job_sets: Source[JobSet] = Source(JOB_SETS, JobSet, thin=thin_job_set)
+        self.runtimes: Source[Partial] = _metadata(TRAINING_RUNTIMES)
+        self.cluster_runtimes: Source[Partial] = _metadata(CLUSTER_TRAINING_RUNTIMES)
+        self.config_maps: Source[Partial] = _metadata(CONFIG_MAPS, label_selector=f"{MANAGED_BY_LABEL}={MANAGED_BY}")
+        self.pod_groups: Source[Partial] = _metadata(POD_GROUPS)
+        self.volcano_pod_groups: Source[Partial] = _metadata(VOLCANO_POD_GROUPS)
+
+
+def _metadata(resource: Resource, label_selector: str | None = None) -> Source[Partial]:
+    return Source(resource, Partial, metadata_only=True, label_selector=label_selector, thin=thin_partial)

@@ -56,3 +56,11 @@ class PluginFailed(PipelineError):
         super().__init__(f"plugin {plugin} failed in {phase}: {cause or type(cause).__name__}")
         self.plugin = plugin
         self.phase = phase
+
+
+class PluginUnusable(PipelineError):
+    """A plugin that cannot take part; said at the start, before any job."""
+
+    def __init__(self, plugin: str, cause: str) -> None:
+        super().__init__(f"plugin {plugin}: {cause}")
+        self.plugin = plugin

@@ -84,6 +84,16 @@ class Validates(Protocol):
     def validate(self, info: Info, job: TrainJob, old: TrainJob | None) -> Iterator[FieldError | str]: ...
 
 
+EXTENSION_POINTS = (
+    EnforcesMLPolicy,
+    EnforcesPodGroupPolicy,
+    EnforcesPodSpec,
+    SyncsTemplate,
+    BuildsObjects,
+    Validates,
+)
+
+
 class Framework:
     """An ordered set of plugins, sorted into phases."""
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from trainwright.api.trainjob import TrainJobSpec
 from trainwright.pipeline.errors import TemplateInvalid
 from trainwright.pipeline.provenance import OVERRIDE, PATCH, Origin
+from trainwright.pipeline.sparse import sparse
 from trainwright.schema.strategic import MergeField, StrategicMergeError, strategic_merge
 
 Json = dict[str, Any]
@@ -70,7 +71,7 @@ def _for_targets(origin: Origin, item: Json, pod_template: Json, job_names: list
 def merge(spec: Json, patch: Json) -> Json:
     """The JobSet spec with a partial one laid over it; the order of the jobs stays that of the template."""
     try:
-        merged = strategic_merge(spec, _written(patch), _JOB_SET)
+        merged = strategic_merge(spec, sparse(patch, is_patch=True), _JOB_SET)
     except StrategicMergeError as error:
         raise TemplateInvalid(str(error)) from None
     order = {job.get("name"): index for index, job in enumerate(spec.get("replicatedJobs") or ())}
@@ -78,28 +79,6 @@ def merge(spec: Json, patch: Json) -> Json:
     if unknown := [job.get("name") for job in jobs if job.get("name") not in order]:
         raise TemplateInvalid(f"a patch names replicatedJob {unknown[0]!r}, which the runtime's template does not have")
     return {**merged, "replicatedJobs": sorted(jobs, key=lambda job: order[job["name"]])}
-
-
-_MAPS = frozenset({"labels", "annotations", "nodeSelector", "matchLabels"})
-
-
-def _written(node: Any, key: str = "") -> Any:
-    """A patch as its typed form would be written: an empty list, map or env value is the same as none."""
-    if isinstance(node, dict):
-        if key in _MAPS:
-            return dict(node)
-        return {
-            name: _written(value, name)
-            for name, value in node.items()
-            if value is not None
-            and value != []
-            and not (value == {} and name in _MAPS)
-            and not (value == "" and name in ("value", "subPath", "subPathExpr"))
-            and not (value is False and name == "readOnly")
-        }
-    if isinstance(node, list):
-        return [_written(item) for item in node]
-    return node
 
 
 class _Merges:

@@ -57,6 +57,8 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     """The MPI Secret is known to be there and to be this TrainJob's (D15)."""
     ca_certificate: str = ""
     """PEM text of the authority that signs the progress server's certificate."""
+    priority_classes: frozenset[str] | None = None
+    """The PriorityClasses there are; None when nobody has looked, and then nobody judges."""
     runtime_revision: str = ""
     """The name of the ControllerRevision that the runtime was read from (D25)."""
 

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainwright.api.runtime import EnvInjectionTarget
 from trainwright.api.trainjob import TrainJob
 from trainwright.pipeline.errors import TemplateInvalid
 from trainwright.pipeline.info import TRAINER_PORT, Info
 from trainwright.pipeline.podset import COMPLETION_INDEX, Container, env_from_field, env_var
+from trainwright.pipeline.typed import invalid_value, json_of, reserved_env
+from trainwright.plugins import torchtune
+from trainwright.schema.errors import FieldError, invalid
+
+RESERVED = ("PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT")
+WORDS = ("auto", "cpu", "gpu")
+"""What older generations allow in place of a number of processes."""
 
 
 class Torch:
@@ -16,8 +24,7 @@ class Torch:
     name = "Torch"
 
     def enforce_ml_policy(self, info: Info, job: TrainJob) -> None:
-        torch = info.ml_policy.torch
-        if torch is None:
+        if info.ml_policy.torch is None:
             return
         if info.trainer is not None:
             info.set_num_nodes(info.trainer)
@@ -28,20 +35,42 @@ class Torch:
             env_from_field("PET_NODE_RANK", COMPLETION_INDEX),
         ]
         master = [
-            env_var("PET_MASTER_ADDR", master_address(info)),
+            env_var("PET_MASTER_ADDR", info.first_node),
             env_var("PET_MASTER_PORT", str(TRAINER_PORT)),
         ]
         if (container := info.trainer_container) is not None:
             info.set_trainer_env(container)
-            container.set_env(*cluster, *master)
+            container.set_env(*cluster)
+            if torchtune.is_tune_run(info.trainer_spec.command):
+                info.command = torchtune.command_line(info, processes)
+            else:
+                container.set_env(*master)
             container.set_ports({"containerPort": TRAINER_PORT})
-        for target in _injection_targets(info):
-            target.set_env(*cluster, *master)
+        for target, name, found in _injection_targets(info):
+            if found is None:
+                raise TemplateInvalid(_missing(target, name))
+            found.set_env(*cluster, *master)
+
+    def validate(self, info: Info, job: TrainJob, old: TrainJob | None) -> Iterator[FieldError]:
+        if info.ml_policy.torch is None:
+            return
+        for target, name, found in _injection_targets(info):
+            if found is None:
+                yield invalid_value("spec.runtimeRef", json_of(target), _missing(target, name))
+        yield from reserved_env(info, RESERVED)
+        processes = info.num_proc_per_node
+        if isinstance(processes, str) and processes not in WORDS:
+            detail = f"must have an int value or [{' '.join(WORDS)}]"
+            yield invalid("spec.trainer.numProcPerNode", processes, detail)
+        if torchtune.is_tune_run(info.trainer_spec.command):
+            yield from torchtune.validate(info)
 
 
 def processes_per_node(info: Info) -> int | str:
-    """A number, or the word torchrun resolves inside the pod: `auto` where there are GPUs, `gpu` where the user says
-    so.
+    """A number, or a word torchrun resolves inside the pod: `auto` where there are GPUs, `gpu` where the user says so.
+
+    The TrainJob's value, else the runtime's of an older generation, else `auto`; `auto` without a GPU is a process
+    for each CPU.
     """
     value = info.num_proc_per_node
     if value is None and info.ml_policy.torch is not None:
@@ -53,22 +82,15 @@ def processes_per_node(info: Info) -> int | str:
     return max(1, info.node_resources.cpus) if value == "cpu" else value
 
 
-def master_address(info: Info) -> str:
-    """Rank 0's host name: always the job named `node`, under the TrainJob's own name."""
-    return f"{info.name}-node-0-0.{info.name}"
-
-
-def _injection_targets(info: Info) -> Iterator[Container]:
+def _injection_targets(info: Info) -> Iterator[tuple[EnvInjectionTarget, str, Container | None]]:
+    """Every container that `envInjection` names, or None where the template has no such container."""
     torch = info.ml_policy.torch
     targets = torch.env_injection.targets if torch is not None and torch.env_injection is not None else None
     for target in targets or ():
         pod_set = info.pod_set(target.job_name)
         for name in target.container_names:
-            container = pod_set.any_container(name) if pod_set is not None else None
-            if container is None:
-                raise TemplateInvalid(missing_target(target.job_name, name))
-            yield container
+            yield target, name, pod_set.any_container(name) if pod_set is not None else None
 
 
-def missing_target(job_name: str, container: str) -> str:
-    return f'envInjection target podSet "{job_name}" container "{container}" not found in runtime template'
+def _missing(target: EnvInjectionTarget, container: str) -> str:
+    return f'envInjection target podSet "{target.job_name}" container "{container}" not found in runtime template'

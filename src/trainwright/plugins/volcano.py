@@ -1,0 +1,66 @@
+"""Volcano: a PodGroup for the Volcano scheduler, with queue, priority and network topology."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwright.api.trainjob import TrainJob
+from trainwright.pipeline.info import Info
+from trainwright.pipeline.plan import Apply
+from trainwright.pipeline.podset import Json
+from trainwright.schema.errors import FieldError, invalid
+
+GROUP_NAME_ANNOTATION = "scheduling.k8s.io/group-name"
+QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
+SYSTEM_PRIORITIES = ("system-cluster-critical", "system-node-critical")
+
+
+class Volcano:
+    """Runtimes with `podGroupPolicy.volcano`. The scheduler's name is the runtime author's to set."""
+
+    name = "Volcano"
+
+    def enforce_pod_group_policy(self, info: Info, job: TrainJob) -> None:
+        if info.pod_group_policy.volcano is not None:
+            for pod_set in info.gang:
+                pod_set.set_pod_annotation(GROUP_NAME_ANNOTATION, info.name)
+
+    def build(self, info: Info, job: TrainJob) -> Iterator[Apply]:
+        policy = info.pod_group_policy.volcano
+        if policy is None or (info.observed.pod_group_exists and not job.is_suspended):
+            return
+        spec: Json = dict(info.gang_size)
+        if queue := info.annotations.get(QUEUE_ANNOTATION):
+            spec["queue"] = queue
+        for pod_set in info.pod_sets:  # the last one that names a priority decides
+            if priority := pod_set.pod_spec.get("priorityClassName"):
+                spec["priorityClassName"] = priority
+        if policy.network_topology is not None:
+            spec["networkTopology"] = {
+                "mode": policy.network_topology.mode,
+                "highestTierAllowed": policy.network_topology.highest_tier_allowed,
+            }
+        yield Apply(
+            {
+                "apiVersion": "scheduling.volcano.sh/v1beta1",
+                "kind": "PodGroup",
+                "metadata": {"name": info.name},
+                "spec": spec,
+            }
+        )
+
+    def validate(self, info: Info, job: TrainJob, old: TrainJob | None) -> Iterator[FieldError]:
+        if info.pod_group_policy.volcano is None:
+            return
+        if info.annotations.get(QUEUE_ANNOTATION) == "":
+            field = f"spec.annotations[{QUEUE_ANNOTATION}]"
+            yield invalid(field, "", "Volcano queue name must not be empty")
+        known = info.observed.priority_classes
+        for pod_set in info.pod_sets:
+            priority = pod_set.pod_spec.get("priorityClassName")
+            if priority in SYSTEM_PRIORITIES:
+                return
+            if priority and known is not None and priority not in known:
+                cause = f'PriorityClass.scheduling.k8s.io "{priority}" not found'
+                detail = f'PriorityClass "{priority}" doesn\'t exist: {cause}'
+                yield invalid("spec.templateSpec.priorityClassName", priority, detail)

@@ -1,0 +1,62 @@
+"""What of an object a field manager owns: the object cut down to the fields that `metadata.managedFields` names.
+
+In: an object as stored, a manager and an operation. Out: only what that manager set. A leaf of the set is taken whole
+(scalars, atomic lists and maps); elements of keyed lists are found by their keys and keep their order.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from trainwright.testing.rest import Object
+
+
+def owned_fields(item: Object, manager: str, operation: str | None = None) -> Object:
+    """The fields of `manager` (and, if given, of one operation: `Apply` or `Update`), subresources aside."""
+    fields: Object = {}
+    for entry in item["metadata"].get("managedFields", []):
+        matches = entry["manager"] == manager and not entry.get("subresource")
+        if matches and operation in (None, entry["operation"]):
+            fields = _union(fields, entry["fieldsV1"])
+    cut = _cut(item, fields)
+    assert isinstance(cut, dict)
+    identity = {key: item[key] for key in ("apiVersion", "kind") if key in item}
+    named = {key: item["metadata"][key] for key in ("name", "namespace") if key in item["metadata"]}
+    return {**identity, **cut, "metadata": {**named, **cut.get("metadata", {})}}
+
+
+def _cut(value: Any, fields: Object) -> Any:
+    below = {key: inner for key, inner in fields.items() if key != "."}
+    if not below:
+        return value
+    if isinstance(value, dict):
+        return {
+            key.removeprefix("f:"): _cut(value[key.removeprefix("f:")], inner)
+            for key, inner in below.items()
+            if key.startswith("f:") and key.removeprefix("f:") in value
+        }
+    if isinstance(value, list):
+        kept = []
+        for element in value:
+            for key, inner in below.items():
+                if _names(key, element):
+                    kept.append(_cut(element, inner))
+        return kept
+    return value
+
+
+def _names(key: str, element: Any) -> bool:
+    """Is this the element of a list that `k:{"name":"x"}` or `v:"x"` means?"""
+    wanted = json.loads(key[2:])
+    if key.startswith("v:"):
+        return bool(element == wanted)
+    return isinstance(element, dict) and all(element.get(name) == value for name, value in wanted.items())
+
+
+def _union(left: Object, right: Object) -> Object:
+    """Both sets; a leaf (taken whole) swallows what the other names below it."""
+    out = dict(left)
+    for key, inner in right.items():
+        out[key] = _union(out[key], inner) if key in out and out[key] and inner else ({} if key in out else inner)
+    return out

@@ -24,11 +24,10 @@ from trainwright.api.runtime import TrainingRuntime, runtime_from
 from trainwright.api.trainjob import RuntimeRef, TrainJob
 from trainwright.client import AlreadyExists, Client, NotFound
 from trainwright.operator.applier import FIELD_MANAGER, is_controlled_by
-from trainwright.operator.views import LAST_APPLIED, REVISION_ANNOTATION
+from trainwright.operator.views import LAST_APPLIED, REVISION_ANNOTATION, RUNTIME_LABEL, runtime_label
 from trainwright.pipeline import JobSet, PipelineError, RuntimeNotFound, runtime_kind
 from trainwright.pipeline.build import MANAGED_BY, MANAGED_BY_LABEL
 
-RUNTIME_LABEL = "trainer.kubeflow.org/runtime"  # a hash of kind and name: names may be longer than label values
 HASH_LENGTH = 16
 REMEMBERED = 512
 
@@ -211,7 +210,3 @@ def name_of(content: dict[str, Any]) -> str:
     digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:HASH_LENGTH]
     stem = str(content["metadata"]["name"])[: 253 - HASH_LENGTH - 1].rstrip("-.")
     return f"{stem}-{digest}"
-
-
-def runtime_label(kind: str, name: str) -> str:
-    return hashlib.sha256(f"{kind}/{name}".encode()).hexdigest()[:HASH_LENGTH]

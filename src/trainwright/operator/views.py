@@ -7,6 +7,7 @@ keeps a stale store from acting for a job that is gone.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 
 import msgspec
@@ -15,6 +16,7 @@ from trainwright.api.metadata import ObjectMeta
 from trainwright.api.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     CONFIG_MAPS,
+    CONTROLLER_REVISIONS,
     JOB_SETS,
     POD_GROUPS,
     TRAIN_JOBS,
@@ -28,6 +30,8 @@ from trainwright.pipeline import JobSet
 from trainwright.pipeline.build import MANAGED_BY, MANAGED_BY_LABEL
 
 BY_RUNTIME = "runtime"
+BY_RUNTIME_LABEL = "runtime label"
+RUNTIME_LABEL = "trainer.kubeflow.org/runtime"  # a hash of kind and name: names may be longer than label values
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 REVISION_ANNOTATION = "trainer.kubeflow.org/runtime-revision"
 
@@ -76,17 +80,44 @@ def runtimes_of(job: TrainJob) -> Iterable[str]:
     return (runtime_key(job.spec.runtime_ref, job.metadata.namespace),) if job.spec else ()
 
 
+def runtime_label(kind: str, name: str) -> str:
+    return hashlib.sha256(f"{kind}/{name}".encode()).hexdigest()[:16]
+
+
+def runtime_labels_of(job: TrainJob) -> Iterable[str]:
+    """What the revisions of the job's runtime are labelled with, in the job's namespace."""
+    if job.spec is None:
+        return ()
+    ref = job.spec.runtime_ref
+    return (f"{job.metadata.namespace}/{runtime_label(ref.kind, ref.name)}",)
+
+
+def revision_labels_of(revision: Partial) -> Iterable[str]:
+    return (f"{revision.metadata.namespace}/{revision.metadata.label(RUNTIME_LABEL)}",)
+
+
 class Views:
     """The operator's sources, each shared by whoever needs it."""
 
     def __init__(self) -> None:
         self.jobs: Source[TrainJob] = Source(
-            TRAIN_JOBS, TrainJob, thin=thin_train_job, indexes={BY_RUNTIME: runtimes_of}
+            TRAIN_JOBS,
+            TrainJob,
+            thin=thin_train_job,
+            indexes={BY_RUNTIME: runtimes_of, BY_RUNTIME_LABEL: runtime_labels_of},
         )
         self.job_sets: Source[JobSet] = Source(JOB_SETS, JobSet, thin=thin_job_set)
         self.runtimes: Source[Partial] = _metadata(TRAINING_RUNTIMES)
         self.cluster_runtimes: Source[Partial] = _metadata(CLUSTER_TRAINING_RUNTIMES)
         self.config_maps: Source[Partial] = _metadata(CONFIG_MAPS, label_selector=f"{MANAGED_BY_LABEL}={MANAGED_BY}")
+        self.revisions: Source[Partial] = Source(
+            CONTROLLER_REVISIONS,
+            Partial,
+            metadata_only=True,
+            label_selector=f"{MANAGED_BY_LABEL}={MANAGED_BY},{RUNTIME_LABEL}",
+            indexes={BY_RUNTIME_LABEL: revision_labels_of},
+            thin=thin_partial,
+        )
         self.pod_groups: Source[Partial] = _metadata(POD_GROUPS)
         self.volcano_pod_groups: Source[Partial] = _metadata(VOLCANO_POD_GROUPS)
 

@@ -1,0 +1,230 @@
+"""Leader election by a Lease, as client-go does it, with a hard stop when it is lost.
+
+`lead(task)` waits until the Lease is ours, runs the task, and renews meanwhile. When no renewal has succeeded for
+`renew_deadline`, it raises `LostLease` and cancels the task: the process should end. A paused process may not notice
+in time, so `Fence` stands in front of every write: past the deadline nothing is sent, whatever a task thinks
+(reliability L1).
+
+Other holders' clocks are never compared with ours: a Lease counts as held for its duration since we saw it change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from trainwright.api.metadata import ObjectMeta
+from trainwright.api.resources import LEASES
+from trainwright.client import AlreadyExists, Client, ClientError, NotFound
+from trainwright.client.requests import Request
+from trainwright.client.transport import Answer, Stream, Transport
+from trainwright.controlloop.clock import Clock
+from trainwright.controlloop.metrics import Metrics, NoMetrics
+
+log = logging.getLogger(__name__)
+
+RELEASE_SECONDS = 5.0
+
+
+class LostLease(Exception):
+    """We led and cannot be sure any more that we do."""
+
+
+class NotLeading(ClientError):
+    """A write was refused here, before it was sent: the Lease is not ours any more."""
+
+
+class ElectionConfig(msgspec.Struct, frozen=True):
+    namespace: str
+    name: str
+    identity: str
+    lease_duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.retry_period < self.renew_deadline < self.lease_duration:
+            raise ValueError("leader election needs 0 < retryPeriod < renewDeadline < leaseDuration")
+
+
+class _LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class _Lease(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+    spec: _LeaseSpec = _LeaseSpec()
+
+
+class Election:
+    def __init__(
+        self,
+        client: Client,
+        config: ElectionConfig,
+        clock: Clock,
+        *,
+        metrics: Metrics | None = None,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._client = client
+        self._config = config
+        self._clock = clock
+        self._metrics = metrics or NoMetrics()
+        self._jitter = jitter
+        self._seen: _Lease | None = None
+        self._seen_at = 0.0
+        self._renewed_at: float | None = None  # when the last successful renewal was begun
+
+    @property
+    def is_leading(self) -> bool:
+        """Nobody else can hold the Lease at this moment, by any clock that runs at about our rate."""
+        return self._renewed_at is not None and self._clock.now() < self._renewed_at + self._config.renew_deadline
+
+    async def lead(self, task: Callable[[], Awaitable[None]]) -> None:
+        """Runs `task` while leading; raises `LostLease` when leadership is lost, and whatever `task` raises."""
+        await self._acquire()
+        log.info("leading %s/%s as %s", self._config.namespace, self._config.name, self._config.identity)
+        self._metrics.leading(self._config.name, True)
+        renewing = asyncio.ensure_future(self._renew())
+        working = asyncio.ensure_future(task())
+        try:
+            done, _ = await asyncio.wait({renewing, working}, return_when=asyncio.FIRST_COMPLETED)
+            for finished in done:
+                finished.result()
+        finally:
+            for future in (working, renewing):
+                future.cancel()
+            await asyncio.gather(working, renewing, return_exceptions=True)
+            self._metrics.leading(self._config.name, False)
+            await self._release()
+
+    async def _acquire(self) -> None:
+        while not await self._try(renew=False):
+            await self._clock.sleep(self._config.retry_period * (1 + 0.2 * self._jitter()))
+
+    async def _renew(self) -> None:
+        while True:
+            await self._clock.sleep(self._config.retry_period)
+            await self._try(renew=True)
+            if not self.is_leading:
+                raise LostLease(f"the Lease {self._config.namespace}/{self._config.name} could not be renewed in time")
+
+    async def _try(self, *, renew: bool) -> bool:
+        """One attempt to take or keep the Lease. False, and no error, when it did not work out."""
+        begun = self._clock.now()
+        try:
+            held = await self._take(renew)
+        except ClientError as error:
+            log.debug("lease %s: %s", self._config.name, error)
+            return False
+        if held:
+            self._renewed_at = begun
+        elif renew:
+            self._renewed_at = None  # somebody else has it
+        return held
+
+    async def _take(self, renew: bool) -> bool:
+        config = self._config
+        try:
+            lease = await self._client.get(LEASES, config.name, config.namespace, decode=_Lease)
+        except NotFound:
+            return await self._create()
+        if self._seen is None or self._seen != lease:
+            self._seen, self._seen_at = lease, self._clock.now()
+        ours = lease.spec.holder_identity == config.identity
+        duration = float(lease.spec.lease_duration_seconds or config.lease_duration)
+        if lease.spec.holder_identity and not ours and self._clock.now() < self._seen_at + duration:
+            return False
+        if renew and not ours:
+            return False  # expired or not: somebody took it from us, and that is the end of our term
+        spec = self._spec(
+            acquired=lease.spec.acquire_time if ours else None,
+            transitions=(lease.spec.lease_transitions or 0) + (0 if ours else 1),
+        )
+        await self._write(lease, spec)
+        return True
+
+    async def _create(self) -> bool:
+        config = self._config
+        body = {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": {"name": config.name, "namespace": config.namespace},
+            "spec": self._spec(acquired=None, transitions=0),
+        }
+        try:
+            await self._client.create(LEASES, body, config.namespace, decode=bytes)
+        except AlreadyExists:
+            return False
+        return True
+
+    async def _release(self) -> None:
+        """So that the next leader need not wait. Bounded, and worth no error: the Lease expires by itself."""
+        if not self.is_leading or self._seen is None:
+            return
+        self._renewed_at = None
+        try:
+            async with asyncio.timeout(RELEASE_SECONDS):
+                lease = await self._client.get(LEASES, self._config.name, self._config.namespace, decode=_Lease)
+                if lease.spec.holder_identity == self._config.identity:
+                    spec = self._spec(acquired=None, transitions=lease.spec.lease_transitions or 0)
+                    await self._write(lease, {**spec, "holderIdentity": "", "leaseDurationSeconds": 1})
+        except (ClientError, TimeoutError) as error:
+            log.debug("lease %s was not released: %s", self._config.name, error)
+
+    async def _write(self, lease: _Lease, spec: dict[str, Any]) -> None:
+        config = self._config
+        body = {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": {
+                "name": config.name,
+                "namespace": config.namespace,
+                "resourceVersion": lease.metadata.resource_version,
+            },
+            "spec": spec,
+        }
+        await self._client.update(LEASES, body, name=config.name, namespace=config.namespace, decode=bytes)
+
+    def _spec(self, *, acquired: str | None, transitions: int) -> dict[str, Any]:
+        now = datetime.fromtimestamp(self._clock.wall(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return {
+            "holderIdentity": self._config.identity,
+            "leaseDurationSeconds": max(1, round(self._config.lease_duration)),
+            "acquireTime": acquired or now,
+            "renewTime": now,
+            "leaseTransitions": transitions,
+        }
+
+
+class Fence:
+    """A transport that lets writes through only while `is_open()`. Reads pass always."""
+
+    def __init__(self, transport: Transport, is_open: Callable[[], bool]) -> None:
+        self._transport = transport
+        self._is_open = is_open
+
+    async def send(self, request: Request, *, deadline: float) -> Answer:
+        if request.is_write and not self._is_open():
+            raise NotLeading(f"{request.method} {request.path} was not sent: this process does not lead any more")
+        return await self._transport.send(request, deadline=deadline)
+
+    def stream(self, request: Request, *, deadline: float, idle: float) -> AbstractAsyncContextManager[Stream]:
+        return self._transport.stream(request, deadline=deadline, idle=idle)
+
+    async def open(self) -> None:
+        """The transport behind is opened and closed by whoever made it."""
+
+    async def close(self) -> None:
+        """See `open`."""

@@ -1,0 +1,58 @@
+"""Audit events become requests: one each, dry runs marked, creations by server-side apply counted."""
+
+from __future__ import annotations
+
+from trainwright.testing.audit import creations_and_deletions, requests
+from trainwright.testing.rest import Object
+
+
+def event(verb: str, code: int, uri: str = "/x", stage: str = "ResponseComplete", **more: object) -> Object:
+    return {
+        "stage": stage,
+        "verb": verb,
+        "requestURI": uri,
+        "user": {"username": "operator"},
+        "objectRef": {"resource": "jobsets", "namespace": "ns", "name": "job"},
+        "responseStatus": {"code": code},
+        "stageTimestamp": "2026-01-01T00:00:00.000001Z",
+        **more,
+    }
+
+
+def test_a_watch_counts_when_it_starts_and_everything_else_when_it_ends() -> None:
+    events = [event("watch", 200, stage="ResponseStarted"), event("watch", 200), event("get", 200)]
+    assert [request.verb for request in requests(events)] == ["watch", "get"]
+
+
+def test_users_and_namespaces_can_be_picked() -> None:
+    other = event("get", 200, user={"username": "somebody"})
+    assert [request.user for request in requests([other, event("get", 200)], user="operator")] == ["operator"]
+    assert requests([other], namespace="elsewhere") == []
+
+
+def test_creations_and_deletions_are_counted_and_dry_runs_and_failures_are_not() -> None:
+    events = [
+        event("create", 201),
+        event("create", 409),
+        event("create", 201, uri="/x?dryRun=All"),
+        event("patch", 201),
+        event("patch", 200),
+        event("delete", 200),
+        event("delete", 200, requestObject={"dryRun": ["All"]}),
+        event("delete", 404),
+    ]
+    assert creations_and_deletions(requests(events)) == {
+        ("create", "jobsets", "ns", "job"): 2,
+        ("delete", "jobsets", "ns", "job"): 1,
+    }
+
+
+def test_a_created_object_is_named_by_the_answer_where_the_request_line_has_no_name() -> None:
+    unnamed = event("create", 201, objectRef={"resource": "events", "namespace": "ns"})
+    unnamed["responseObject"] = {"metadata": {"name": "job.17"}}
+    assert creations_and_deletions(requests([unnamed])) == {("create", "events", "ns", "job.17"): 1}
+
+
+def test_a_json_patch_is_a_list_and_no_obstacle() -> None:
+    patched = event("patch", 200, requestObject=[{"op": "remove", "path": "/metadata/finalizers/0"}])
+    assert requests([patched])[0].sent is None

@@ -1,0 +1,100 @@
+"""Carries out what `decision` decides for a Job.
+
+In: Jobs and pods by watch. Out: pods created and deleted, Job status, and the Job itself deleted when its time to live
+is over. Order: pods first, status last and once, bound to the version it was computed from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import msgspec
+
+from trainwright.api.resources import JOBS, PODS
+from trainwright.client import AlreadyExists, ApiError, Client, Conflict, DeleteOptions, NotFound
+from trainwright.controlloop import After, Clock, Controller, Done, Key, Outcome, Source, Watches, controlled_by
+from trainwright.embedded.events import EventRecorder
+from trainwright.embedded.times import seconds_of
+from trainwright.embedded.workloads.job import pods
+from trainwright.embedded.workloads.job.decision import Decision, decide, is_finished
+from trainwright.embedded.workloads.objects import Workload, status_patch
+
+log = logging.getLogger(__name__)
+
+FINISHERS = ("Complete", "Failed")
+MANAGER = "kubernetes.io/job-controller"
+
+
+class JobController:
+    """Reads the shared sources; `controller()` gives the loop's part."""
+
+    def __init__(self, client: Client, jobs: Source[Workload], owned: Source[Workload], clock: Clock) -> None:
+        self._client = client
+        self._jobs = jobs
+        self._pods = owned
+        self._clock = clock
+        self._events = EventRecorder(client, "job-controller", clock)
+
+    def controller(self, workers: int = 4) -> Controller:
+        watches = [Watches(self._jobs), Watches(self._pods, controlled_by("Job"))]
+        return Controller("job", self.reconcile, watches, workers=workers, clock=self._clock)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        job = self._jobs.store.get(key)
+        if job is None or job.is_being_deleted or job.spec.get("managedBy", MANAGER) != MANAGER:
+            return Done()
+        if is_finished(job):
+            return await self._expire(job)
+        decision = decide(job, self._pods.store.by("controller", job.metadata.uid), self._clock.wall())
+        await self._create(job, decision)
+        await asyncio.gather(*(self._delete(pod) for pod in decision.delete))
+        patch = status_patch(job, decision.status)
+        if patch is not None:
+            await self._client.patch(
+                JOBS, patch, name=key.name, namespace=key.namespace, subresource="status", decode=msgspec.Raw
+            )
+            for type, reason, message in decision.events:
+                await self._events.record(JOBS, job.metadata, type, reason, message)  # type: ignore[arg-type]
+        return After(decision.after) if decision.after is not None else Done()
+
+    async def _create(self, job: Workload, decision: Decision) -> None:
+        if not decision.create:
+            return
+        created = await asyncio.gather(
+            *(self._create_pod(job, name, index) for name, index in decision.create), return_exceptions=True
+        )
+        for result in created:
+            if isinstance(result, ApiError):
+                await self._events.record(JOBS, job.metadata, "Warning", "FailedCreate", f"Error creating: {result}")
+            if isinstance(result, BaseException):
+                raise result
+
+    async def _create_pod(self, job: Workload, name: str, index: int | None) -> None:
+        try:
+            await self._client.create(PODS, pods.build(job, index, name), job.metadata.namespace, decode=msgspec.Raw)
+        except AlreadyExists:
+            pass  # created by an earlier turn that this store has not shown yet
+
+    async def _delete(self, pod: Workload) -> None:
+        try:
+            options = DeleteOptions(uid=pod.metadata.uid)
+            await self._client.delete(PODS, pod.name, pod.metadata.namespace, options)
+        except (NotFound, Conflict):
+            pass  # gone, or another pod has its name by now
+
+    async def _expire(self, job: Workload) -> Outcome:
+        """Deletes a finished Job when its time to live is over."""
+        ttl = job.spec.get("ttlSecondsAfterFinished")
+        finished = next((c for type in FINISHERS if (c := job.condition(type)) and c["status"] == "True"), None)
+        if ttl is None or finished is None:
+            return Done()
+        left = seconds_of(finished["lastTransitionTime"]) + ttl - self._clock.wall()
+        if left > 0:
+            return After(left)
+        options = DeleteOptions(uid=job.metadata.uid, propagation="Foreground")
+        try:
+            await self._client.delete(JOBS, job.name, job.metadata.namespace, options)
+        except NotFound:
+            pass
+        return Done()

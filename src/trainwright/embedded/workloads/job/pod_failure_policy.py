@@ -1,0 +1,59 @@
+"""A Job's podFailurePolicy: what one failed pod means for the Job."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from trainwright.embedded.workloads.objects import Workload
+
+JSON = dict[str, Any]
+
+Action = Literal["FailJob", "FailIndex", "Ignore", "Count"]
+
+
+class Match(NamedTuple):
+    """The rule that applies. `message` says why, for a rule that fails the Job."""
+
+    action: Action
+    message: str = ""
+
+
+def match(policy: JSON | None, pod: Workload) -> Match:
+    """The first rule that fits the failed pod; without one, its failure counts."""
+    for position, rule in enumerate((policy or {}).get("rules") or ()):
+        action: Action = rule["action"]
+        where = f"matching {action} rule at index {position}"
+        of_pod = f"{pod.metadata.namespace}/{pod.name}"
+        if exit_codes := rule.get("onExitCodes"):
+            status = _container(pod, exit_codes)
+            if status is not None:
+                code = status["state"]["terminated"]["exitCode"]
+                return Match(
+                    action, f"Container {status['name']} for pod {of_pod} failed with exit code {code} {where}"
+                )
+        elif patterns := rule.get("onPodConditions"):
+            condition = _condition(pod, patterns)
+            if condition is not None:
+                return Match(action, f"Pod {of_pod} has condition {condition['type']} {where}")
+    return Match("Count")
+
+
+def _container(pod: Workload, requirement: JSON) -> JSON | None:
+    """The first ended container whose exit code the requirement names. A 0 never matches."""
+    for field in ("containerStatuses", "initContainerStatuses"):
+        for status in pod.status.get(field) or ():
+            code = (status.get("state") or {}).get("terminated", {}).get("exitCode")
+            if not code or requirement.get("containerName") not in (None, status["name"]):
+                continue
+            if (code in requirement["values"]) == (requirement["operator"] == "In"):
+                found: JSON = status
+                return found
+    return None
+
+
+def _condition(pod: Workload, patterns: list[JSON]) -> JSON | None:
+    for condition in pod.status.get("conditions") or ():
+        if any(p["type"] == condition["type"] and p.get("status", "True") == condition["status"] for p in patterns):
+            found: JSON = condition
+            return found
+    return None

@@ -1,0 +1,88 @@
+"""What a Job's pod looks like.
+
+Names are `<job>-<index>-<5 characters>`, or `<job>-<5 characters>` without an index. The characters follow from the
+Job's uid, the index and the attempt, so that creating a pod can be repeated: a controller that did not yet see its own
+pod makes the same name again, and the server says it exists.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Collection
+from typing import Any
+
+from trainwright.api.resources import JOBS
+from trainwright.embedded.workloads.objects import Workload, owner_reference
+
+JSON = dict[str, Any]
+
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
+
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_LONGEST_PREFIX = 58
+
+
+def pod_name(job: Workload, index: int | None, taken: Collection[str]) -> str:
+    """The first name of this Job and index that no known pod has."""
+    prefix = f"{job.name}-" if index is None else f"{job.name}-{index}-"
+    if len(prefix) > _LONGEST_PREFIX:
+        ending = "-" if index is None else f"-{index}-"
+        prefix = prefix[: _LONGEST_PREFIX - len(ending)] + ending
+    attempt = 0
+    while True:
+        digest = hashlib.sha256(f"{job.metadata.uid}/{index}/{attempt}".encode()).digest()
+        name = prefix + "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:5])
+        if name not in taken:
+            return name
+        attempt += 1
+
+
+def index_of(pod: Workload) -> int | None:
+    text = pod.metadata.annotation(COMPLETION_INDEX) or pod.metadata.label(COMPLETION_INDEX)
+    return int(text) if text is not None and text.isdecimal() else None
+
+
+def build(job: Workload, index: int | None, name: str) -> JSON:
+    """The pod to create."""
+    template: JSON = copy.deepcopy(job.spec["template"])
+    metadata, spec = template.get("metadata") or {}, template["spec"]
+    labels = {**(metadata.get("labels") or {}), **owner_labels(job)}
+    annotations = dict(metadata.get("annotations") or {})
+    if index is not None:
+        labels[COMPLETION_INDEX] = annotations[COMPLETION_INDEX] = str(index)
+        spec["hostname"] = f"{job.name}-{index}"
+        for container in (spec.get("initContainers") or []) + spec["containers"]:
+            _add_index_variable(container)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "generateName": name[:-5],
+            "namespace": job.metadata.namespace,
+            "labels": labels,
+            "annotations": annotations,
+            "ownerReferences": [owner_reference(job, JOBS)],
+        },
+        "spec": spec,
+    }
+
+
+def owner_labels(job: Workload) -> dict[str, str]:
+    """The labels by which a Job's pods are found."""
+    uid, name = job.metadata.uid, job.name
+    return {
+        "batch.kubernetes.io/controller-uid": uid,
+        "batch.kubernetes.io/job-name": name,
+        "controller-uid": uid,
+        "job-name": name,
+    }
+
+
+def _add_index_variable(container: JSON) -> None:
+    variables = container.setdefault("env", [])
+    if all(variable["name"] != INDEX_VARIABLE for variable in variables):
+        path = f"metadata.labels['{COMPLETION_INDEX}']"
+        variables.append({"name": INDEX_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": path}}})

@@ -1,0 +1,155 @@
+"""What a JobSet's children look like: Jobs `<jobset>-<replicatedJob>-<index>` with JobSet's labels, and the headless
+service.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from typing import Any
+
+from trainwright.api.resources import JOB_SETS, JOBS
+from trainwright.embedded.workloads.objects import Workload, owner_reference
+
+JSON = dict[str, Any]
+
+PREFIX = "jobset.sigs.k8s.io/"
+NAME = f"{PREFIX}jobset-name"
+REPLICATED_JOB = f"{PREFIX}replicatedjob-name"
+JOB_INDEX = f"{PREFIX}job-index"
+RESTART_ATTEMPT = f"{PREFIX}restart-attempt"
+EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+NODE_SELECTOR_STRATEGY = "alpha.jobset.sigs.k8s.io/node-selector"
+
+
+def job_name(job_set: Workload, replicated_job: str, index: int) -> str:
+    return f"{job_set.name}-{replicated_job}-{index}"
+
+
+def subdomain(job_set: Workload, spec: JSON) -> str:
+    return str(spec["network"].get("subdomain") or job_set.name)
+
+
+def service(job_set: Workload, spec: JSON) -> JSON:
+    """The headless service under which pods find each other by name."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": subdomain(job_set, spec),
+            "namespace": job_set.metadata.namespace,
+            "ownerReferences": [owner_reference(job_set, JOB_SETS)],
+        },
+        "spec": {
+            "clusterIP": "None",
+            "selector": {NAME: job_set.name},
+            "publishNotReadyAddresses": spec["network"]["publishNotReadyAddresses"],
+        },
+    }
+
+
+def job(job_set: Workload, spec: JSON, replicated: JSON, index: int) -> JSON:
+    """The Job to create, suspended as the JobSet is."""
+    template = replicated["template"]
+    metadata = template.get("metadata") or {}
+    job_spec: JSON = copy.deepcopy(template["spec"])
+    pod = job_spec["template"]
+    pod_metadata = pod.setdefault("metadata", {}) or {}
+    pod["metadata"] = {
+        **pod_metadata,
+        "labels": {**(pod_metadata.get("labels") or {}), **labels(job_set, spec, replicated, index)},
+        "annotations": {
+            **(pod_metadata.get("annotations") or {}),
+            **labels(job_set, spec, replicated, index),
+            **_placement(job_set, metadata),
+        },
+    }
+    if spec["network"]["enableDNSHostnames"]:
+        pod["spec"]["subdomain"] = subdomain(job_set, spec)
+    job_spec["suspend"] = bool(spec.get("suspend"))
+    return {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "metadata": {
+            "name": job_name(job_set, replicated["name"], index),
+            "namespace": job_set.metadata.namespace,
+            "labels": {**(metadata.get("labels") or {}), **labels(job_set, spec, replicated, index)},
+            "annotations": {
+                **(metadata.get("annotations") or {}),
+                **labels(job_set, spec, replicated, index),
+                **_placement(job_set, metadata),
+            },
+            "ownerReferences": [owner_reference(job_set, JOB_SETS)],
+        },
+        "spec": job_spec,
+    }
+
+
+def labels(job_set: Workload, spec: JSON, replicated: JSON, index: int) -> dict[str, str]:
+    """JobSet's labels, which Jobs and pods carry as annotations too."""
+    everyone, group = spec["replicatedJobs"], replicated["groupName"]
+    name = job_name(job_set, replicated["name"], index)
+    grouped = [other for other in everyone if other["groupName"] == group]
+    result = {
+        NAME: job_set.name,
+        f"{PREFIX}jobset-uid": job_set.metadata.uid,
+        REPLICATED_JOB: replicated["name"],
+        RESTART_ATTEMPT: str(job_set.status.get("restarts", 0)),
+        f"{PREFIX}replicatedjob-replicas": str(replicated["replicas"]),
+        f"{PREFIX}global-replicas": str(sum(other["replicas"] for other in everyone)),
+        JOB_INDEX: str(index),
+        f"{PREFIX}job-key": hashlib.sha1(f"{job_set.metadata.namespace}/{name}".encode()).hexdigest(),  # noqa: S324
+        f"{PREFIX}job-global-index": str(_before(everyone, replicated["name"]) + index),
+        f"{PREFIX}group-name": group,
+        f"{PREFIX}group-replicas": str(sum(other["replicas"] for other in grouped)),
+        f"{PREFIX}job-group-index": str(_before(grouped, replicated["name"]) + index),
+    }
+    if coordinator := spec.get("coordinator"):
+        job_index, pod_index = coordinator.get("jobIndex", 0), coordinator.get("podIndex", 0)
+        host = f"{job_set.name}-{coordinator['replicatedJob']}-{job_index}-{pod_index}"
+        result[f"{PREFIX}coordinator"] = f"{host}.{subdomain(job_set, spec)}"
+    return result
+
+
+def _before(replicated_jobs: list[JSON], name: str) -> int:
+    """How many Jobs the replicated jobs before this one have."""
+    total = 0
+    for replicated in replicated_jobs:
+        if replicated["name"] == name:
+            break
+        total += replicated["replicas"]
+    return total
+
+
+def _placement(job_set: Workload, template_metadata: JSON) -> dict[str, str]:
+    """Annotations for exclusive placement, from the JobSet or from the replicated job, which wins."""
+    result: dict[str, str] = {}
+    for level in (job_set.metadata.annotations or {}, template_metadata.get("annotations") or {}):
+        if EXCLUSIVE_TOPOLOGY in level:
+            for key in (EXCLUSIVE_TOPOLOGY, NODE_SELECTOR_STRATEGY):
+                if key in level:
+                    result[key] = level[key]
+    return result
+
+
+def resumed(child: Workload, replicated: JSON) -> JSON:
+    """A merge patch that lets a suspended Job go on, with what was changed in the JobSet's template while it stood
+    still.
+    """
+    template = replicated["template"]["spec"]["template"]
+    mine, theirs = child.spec["template"], template.get("metadata") or {}
+    metadata: JSON = {}
+    for field in ("labels", "annotations"):
+        if theirs.get(field):
+            metadata[field] = theirs[field]
+    pod: JSON = {}
+    if selector := template["spec"].get("nodeSelector"):
+        pod["nodeSelector"] = selector
+    for field in ("tolerations", "schedulingGates"):
+        present = mine["spec"].get(field) or []
+        added = [item for item in template["spec"].get(field) or [] if item not in present]
+        if added:
+            pod[field] = present + added
+    changes: JSON = {key: value for key, value in (("metadata", metadata), ("spec", pod)) if value}
+    spec: JSON = {"suspend": False, **({"template": changes} if changes else {})}
+    return {"metadata": {"resourceVersion": child.metadata.resource_version}, "spec": spec}

@@ -1,0 +1,73 @@
+"""How a JobSet's conditions change, and JobSet's own words for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainwright.embedded.times import rfc3339
+
+JSON = dict[str, Any]
+
+_EXCLUSIVE = frozenset({"StartupPolicyInProgress", "StartupPolicyCompleted"})
+
+
+@dataclass(slots=True)
+class Conditions:
+    """The conditions as they will be stored. A change is told as an event, once the status is written."""
+
+    now: float
+    items: list[JSON]
+    events: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def is_true(self, type: str) -> bool:
+        return any(item["type"] == type and item["status"] == "True" for item in self.items)
+
+    def set(self, type: str, *, true: bool, reason: str, message: str, warning: bool = False) -> None:
+        """A condition that was never true is not written as false. Exclusive ones end each other."""
+        status = "True" if true else "False"
+        wanted = {"type": type, "status": status, "reason": reason, "message": message}
+        changed = False
+        found = False
+        for position, item in enumerate(self.items):
+            if item["type"] == type:
+                found = True
+                if {key: item.get(key) for key in wanted} != wanted:
+                    turned = item["status"] != status
+                    at = rfc3339(self.now) if turned else item["lastTransitionTime"]
+                    self.items[position] = {**wanted, "lastTransitionTime": at}
+                    changed = True
+            elif true and {type, item["type"]} == _EXCLUSIVE and item["status"] == "True":
+                self.items[position] = {**item, "status": "False"}
+                changed = True
+        if not found and true:
+            self.items.append({**wanted, "lastTransitionTime": rfc3339(self.now)})
+            changed = True
+        if changed:
+            self.events.append(("Warning" if warning else "Normal", reason, message))
+
+    def complete(self) -> None:
+        message = "jobset completed successfully"
+        self.set("Completed", true=True, reason="AllJobsCompleted", message=message)
+        self.set("Restarting", true=False, reason="JobSetCompleted", message=message)
+
+    def fail(self, reason: str, message: str) -> None:
+        self.set("Failed", true=True, reason=reason, message=message, warning=True)
+        self.set("Restarting", true=False, reason="JobSetFailed", message="jobset failed")
+
+    def suspend(self) -> None:
+        self.set("Suspended", true=True, reason="SuspendedJobs", message="jobset is suspended")
+        self.set("Restarting", true=False, reason="JobSetSuspended", message="jobset is suspended")
+
+    def resume(self) -> None:
+        self.set("Suspended", true=False, reason="ResumeJobs", message="jobset is resumed")
+
+    def start_in_order(self) -> None:
+        reason = "InOrderStartupPolicyInProgress"
+        message = "in order startup policy is in progress"
+        self.set("StartupPolicyInProgress", true=True, reason=reason, message=message)
+
+    def started_in_order(self) -> None:
+        reason = "InOrderStartupPolicyCompleted"
+        message = "in order startup policy has completed"
+        self.set("StartupPolicyCompleted", true=True, reason=reason, message=message)

@@ -1,0 +1,30 @@
+"""What an absent field of a JobSet means. In a cluster its webhook writes these; here the controller reads them so."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+JSON = dict[str, Any]
+
+
+def defaulted(spec: JSON) -> JSON:
+    """A copy of the spec with nothing left to assume."""
+    result = copy.deepcopy(spec)
+    if not result.get("successPolicy"):
+        result["successPolicy"] = {"operator": "All"}
+    if not result.get("startupPolicy"):
+        result["startupPolicy"] = {"startupPolicyOrder": "AnyOrder"}
+    network = result.setdefault("network", {}) or {}
+    result["network"] = network
+    network.setdefault("enableDNSHostnames", True)
+    network.setdefault("publishNotReadyAddresses", True)
+    for replicated in result.get("replicatedJobs") or ():
+        replicated.setdefault("replicas", 1)
+        replicated.setdefault("groupName", "default")
+        job = replicated["template"]["spec"]
+        job.setdefault("completionMode", "Indexed")
+        job["template"]["spec"].setdefault("restartPolicy", "OnFailure")
+    for position, rule in enumerate((result.get("failurePolicy") or {}).get("rules") or ()):
+        rule["name"] = rule.get("name") or f"failurePolicyRule{position}"
+    return result

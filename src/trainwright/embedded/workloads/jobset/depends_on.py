@@ -1,0 +1,21 @@
+"""dependsOn: a replicated job waits until those it names are ready or complete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+JSON = dict[str, Any]
+
+
+def is_met(replicated: JSON, spec: JSON, statuses: dict[str, JSON]) -> bool:
+    replicas = {other["name"]: other["replicas"] for other in spec["replicatedJobs"]}
+    for dependency in replicated.get("dependsOn") or ():
+        status = statuses.get(dependency["name"])
+        if status is None:
+            return False
+        reached = status["succeeded"]
+        if dependency["status"] == "Ready":
+            reached += status["failed"] + status["ready"]
+        if reached != replicas[dependency["name"]]:
+            return False
+    return True

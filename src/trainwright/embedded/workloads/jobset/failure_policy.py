@@ -1,0 +1,90 @@
+"""What failed Jobs mean for their JobSet: the first rule that fits, else a restart while any are left, else the end."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from trainwright.embedded.times import seconds_of
+from trainwright.embedded.workloads.jobset.children import REPLICATED_JOB
+from trainwright.embedded.workloads.objects import Workload
+
+JSON = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The JobSet ends."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """All Jobs are made anew. `counts`: towards maxRestarts."""
+
+    counts: bool
+    condition_reason: str
+    event_reason: str
+    message: str
+
+
+def verdict(spec: JSON, status: JSON, failed: list[Workload]) -> Fail | Restart:
+    """`failed` is not empty."""
+    policy = spec.get("failurePolicy")
+    first = min(failed, key=_failed_at)
+    if policy is None:
+        return Fail("FailedJobs", _with(first, "jobset failed due to one or more job failures"))
+    rule, job = _rule(policy.get("rules") or [], failed)
+    action = rule["action"] if rule else "RestartJobSet"
+    job = job or first
+    if action == "FailJobSet":
+        return Fail("FailJobSetFailurePolicyAction", _with(job, "applying FailJobSet failure policy action"))
+    if action in ("RestartJob", "RestartJobAndIgnoreMaxRestarts"):
+        # Alpha in JobSet v0.12 and off there by default: refused, not ignored.
+        return Fail("NotSupported", f"failure policy action {action} is not supported by the local cluster yet")
+    counts = action == "RestartJobSet"
+    if counts and status.get("restartsCountTowardsMax", 0) >= policy.get("maxRestarts", 0):
+        return Fail("ReachedMaxRestarts", _with(job, "jobset failed due to reaching max number of restarts"))
+    reason = f"FailurePolicy_{rule['name']}" if rule else "DefaultFailurePolicy"
+    message = _with(job, f"applying {action} failure policy action")
+    return Restart(counts, reason, f"{action}FailurePolicyAction", message)
+
+
+def _rule(rules: list[JSON], failed: list[Workload]) -> tuple[JSON | None, Workload | None]:
+    """The first rule that fits a failed Job, and the Job that failed first among those it fits."""
+    for rule in rules:
+        matching = [job for job in failed if _applies(rule, job)]
+        if matching:
+            return rule, min(matching, key=_failed_at)
+    return None, None
+
+
+def _applies(rule: JSON, job: Workload) -> bool:
+    condition = job.condition("Failed") or {}
+    reasons = rule.get("onJobFailureReasons")
+    if reasons and condition.get("reason") not in reasons:
+        return False
+    patterns = rule.get("onJobFailureMessagePatterns")
+    if patterns and not any(_found(pattern, condition.get("message", "")) for pattern in patterns):
+        return False
+    parent, targets = job.metadata.label(REPLICATED_JOB), rule.get("targetReplicatedJobs")
+    return bool(parent) and (not targets or parent in targets)
+
+
+def _found(pattern: str, message: str) -> bool:
+    try:
+        return re.search(pattern, message) is not None
+    except re.error:
+        return False
+
+
+def _failed_at(job: Workload) -> float:
+    condition = job.condition("Failed")
+    return seconds_of(condition["lastTransitionTime"]) if condition else float("inf")
+
+
+def _with(job: Workload, message: str) -> str:
+    return f"{message} (first failed job: {job.name})"

@@ -1,0 +1,24 @@
+"""When a JobSet is complete: all Jobs of the targeted replicated jobs succeeded, or any one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trainwright.embedded.workloads.jobset.children import REPLICATED_JOB
+from trainwright.embedded.workloads.objects import Workload
+
+JSON = dict[str, Any]
+
+
+def is_met(spec: JSON, succeeded: list[Workload]) -> bool:
+    """`succeeded` is not empty."""
+    policy = spec["successPolicy"]
+    targets = policy.get("targetReplicatedJobs") or []
+
+    def counts(name: str | None) -> bool:
+        return not targets or name in targets
+
+    needed = 1
+    if policy.get("operator") == "All":
+        needed = sum(replicated["replicas"] for replicated in spec["replicatedJobs"] if counts(replicated["name"]))
+    return sum(counts(job.metadata.label(REPLICATED_JOB)) for job in succeeded) >= needed

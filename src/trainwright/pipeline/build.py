@@ -10,7 +10,7 @@ from typing import Any
 
 from trainwright.api.runtime import TrainingRuntime
 from trainwright.api.trainjob import RuntimeRef, TrainJob
-from trainwright.pipeline.errors import NameTaken, RuntimeNotSupported
+from trainwright.pipeline.errors import NameTaken, RuntimeNotSupported, TemplateInvalid
 from trainwright.pipeline.framework import Framework
 from trainwright.pipeline.info import make_info
 from trainwright.pipeline.plan import Intention, KeyMaterial, Observed, Plan
@@ -47,6 +47,8 @@ def build(
     if observed.jobset is not None and not observed.jobset.is_controlled_by(job.metadata.uid):
         raise NameTaken("JobSet", name)
     info = make_info(job, runtime, observed, keys, trace)
+    if info.unmatched:
+        raise TemplateInvalid("; ".join(info.unmatched))
     framework.prepare(info)
     built = sorted(framework.build(info), key=lambda item: _ORDER.get(item[1].object["kind"], 2))
     for _, intention in built:

@@ -68,17 +68,54 @@ def _for_targets(origin: Origin, item: Json, pod_template: Json, job_names: list
     return Patch(origin, {}, {}, {"replicatedJobs": jobs} if jobs else {})
 
 
+def fit(patch: Json, spec: Json) -> tuple[Json, list[str]]:
+    """The part of a patch that has something to lie on, and what was left out, in words.
+
+    A merge would append a job or container that the template does not have, and so make pods without an image (D3).
+    """
+    jobs = {job.get("name"): job for job in spec.get("replicatedJobs") or ()}
+    fitted: list[Json] = []
+    left_out: list[str] = []
+    for item in patch.get("replicatedJobs") or ():
+        job = jobs.get(item.get("name"))
+        if job is None:
+            left_out.append(
+                f"a patch names replicatedJob {item.get('name')!r}, which the runtime's template does not have"
+            )
+            continue
+        fitted.append(_fit_containers(item, job, left_out))
+    return {**patch, "replicatedJobs": fitted}, left_out
+
+
+def _fit_containers(item: Json, job: Json, left_out: list[str]) -> Json:
+    pod_template = ((item.get("template") or {}).get("spec") or {}).get("template") or {}
+    pod_spec = pod_template.get("spec") or {}
+    present = job["template"]["spec"]["template"]["spec"]
+    kept: Json = {}
+    for field in ("initContainers", "containers"):
+        known = {container.get("name") for container in present.get(field) or ()}
+        strangers = [c for c in pod_spec.get(field) or () if c.get("name") not in known]
+        if strangers:
+            kept[field] = [c for c in pod_spec[field] if c.get("name") in known]
+            left_out.extend(
+                f"a patch names {field} {c.get('name')!r} of {job['name']}, which the runtime's template does not have"
+                for c in strangers
+            )
+    if not kept:
+        return item
+    pod_template = {**pod_template, "spec": {**pod_spec, **kept}}
+    return {**item, "template": {**item["template"], "spec": {**item["template"]["spec"], "template": pod_template}}}
+
+
 def merge(spec: Json, patch: Json) -> Json:
-    """The JobSet spec with a partial one laid over it; the order of the jobs stays that of the template."""
+    """The JobSet spec with a fitted patch laid over it; the order of the jobs stays that of the template."""
     try:
         merged = strategic_merge(spec, sparse(patch, is_patch=True), _JOB_SET)
     except StrategicMergeError as error:
         raise TemplateInvalid(str(error)) from None
     order = {job.get("name"): index for index, job in enumerate(spec.get("replicatedJobs") or ())}
-    jobs = merged.get("replicatedJobs") or []
-    if unknown := [job.get("name") for job in jobs if job.get("name") not in order]:
-        raise TemplateInvalid(f"a patch names replicatedJob {unknown[0]!r}, which the runtime's template does not have")
-    return {**merged, "replicatedJobs": sorted(jobs, key=lambda job: order[job["name"]])}
+    merged["replicatedJobs"] = sorted(merged.get("replicatedJobs") or (), key=lambda job: order[job["name"]])
+    return merged
 
 
 class _Merges:

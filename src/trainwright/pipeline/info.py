@@ -13,7 +13,7 @@ from typing import Any
 from trainwright.api.runtime import MLPolicy, PodGroupPolicy, TrainingRuntime
 from trainwright.api.trainjob import Trainer, TrainJob, TrainJobSpec
 from trainwright.pipeline.errors import TemplateInvalid
-from trainwright.pipeline.generations import merge, patches_of
+from trainwright.pipeline.generations import fit, merge, patches_of
 from trainwright.pipeline.plan import KeyMaterial, MaskedKeys, Observed
 from trainwright.pipeline.podset import INITIALIZERS, NODE, TRAINER, Container, Json, PodSet
 from trainwright.pipeline.provenance import DEFAULT, NO_TRACE, RUNTIME, TRAIN_JOB, Origin, Tracer
@@ -64,6 +64,8 @@ class Info:
         """The trainer's command; None leaves the template's."""
         self.args = trainer.args
         """The trainer's arguments; None leaves the template's."""
+        self.unmatched: list[str] = []
+        """What overrides name and the template does not have: admission refuses it, and no plan is made of it."""
         policy = runtime.spec.ml_policy if runtime.spec else None
         self.has_ml_policy = policy is not None
         self.ml_policy: MLPolicy = policy or _NO_POLICY
@@ -179,16 +181,20 @@ def make_info(
     if tracing:
         trace.follow(_document(labels, annotations, spec))
         trace.mark(Origin(RUNTIME, runtime.metadata.name, "spec.template"), _document(labels, annotations, spec))
+    unmatched: list[str] = []
     job_names = [str(item.get("name")) for item in spec.get("replicatedJobs") or ()]
     for patch in patches_of(job.spec, job_names):
         labels.update(patch.labels)
         annotations.update(patch.annotations)
         if patch.spec:
-            spec = merge(spec, patch.spec)
+            fitted, left_out = fit(patch.spec, spec)
+            spec = merge(spec, fitted)
+            unmatched += left_out
         if tracing:
             trace.follow(_document(labels, annotations, spec))
             trace.mark(patch.origin, _document(patch.labels, patch.annotations, patch.spec))
     info = Info(job, runtime, labels, annotations, spec, observed or Observed(), keys or MaskedKeys(), trace)
+    info.unmatched = unmatched
     trace.follow(info.document if tracing else None)
     _set_counts(info)
     _set_resources(info)

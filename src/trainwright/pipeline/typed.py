@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from trainwright.api.trainjob import RuntimeRef
 from trainwright.pipeline.info import Info
 from trainwright.schema.errors import OMITTED, ErrorType, FieldError
 from trainwright.schema.gotext import json_text
@@ -73,6 +74,11 @@ def _amount(value: Any) -> str:
 def requirements_text(requirements: Mapping[str, Any] | None) -> str:
     """A ResourceRequirements, or `null`."""
     return "null" if requirements is None else _text(dict(requirements))
+
+
+def runtime_ref_text(ref: RuntimeRef) -> str:
+    """A runtime reference with all its members."""
+    return _text({"name": ref.name, "apiGroup": ref.api_group, "kind": ref.kind})
 
 
 def containers_text(containers: Sequence[Mapping[str, Any]]) -> str:

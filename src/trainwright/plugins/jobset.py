@@ -15,9 +15,13 @@ from trainwright.api.trainjob import InitializerStep, TrainJob
 from trainwright.pipeline.info import Info, trainjob_env
 from trainwright.pipeline.plan import Apply
 from trainwright.pipeline.podset import DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, TRAINER, Json, PodSet, env_var
+from trainwright.pipeline.typed import invalid_value, runtime_ref_text
+from trainwright.plugins.override_rules import validate_overrides
+from trainwright.schema.errors import FieldError
 
 REVISION_ANNOTATION = "trainer.kubeflow.org/runtime-revision"
 STORAGE_URI = "STORAGE_URI"
+INITIALIZER_VOLUME = "initializer"
 
 
 class Endpoints:
@@ -70,6 +74,14 @@ class JobSet:
             jobset["metadata"].setdefault("annotations", {})[REVISION_ANNOTATION] = info.observed.runtime_revision
         yield Apply(jobset)
 
+    def validate(self, info: Info, job: TrainJob, old: TrainJob | None) -> Iterator[FieldError | str]:
+        initializer = info.job_spec.initializer
+        if initializer is not None and initializer.dataset is not None:
+            yield from _initializer_faults(info, DATASET_INITIALIZER, "datasetConfig")
+        if initializer is not None and initializer.model is not None:
+            yield from _initializer_faults(info, MODEL_INITIALIZER, "modelConfig")
+        yield from validate_overrides(info, job, old)
+
     def _set_initializers(self, info: Info, pod_set: PodSet) -> None:
         if pod_set.role not in (DATASET_INITIALIZER, MODEL_INITIALIZER):
             return
@@ -114,3 +126,21 @@ class JobSet:
         mpi = info.ml_policy.mpi
         if trains or (pod_set.name == NODE and mpi is not None and mpi.run_launcher_as_node):
             info.set_trainer_env(container)
+
+
+def _initializer_faults(info: Info, name: str, config: str) -> Iterator[FieldError]:
+    """A TrainJob that fetches something needs a runtime that has where to fetch it."""
+    reference = runtime_ref_text(info.job_spec.runtime_ref)
+    pod_set = info.pod_set(name)
+    if pod_set is None:
+        detail = f"must have {name} job when trainJob is configured with input {config}"
+        yield invalid_value("spec.runtimeRef", reference, detail)
+    elif pod_set.any_container(name) is None:
+        detail = f"must have container with name - {name} in the {name} job"
+        yield invalid_value("spec.runtimeRef", reference, detail)
+    else:
+        container = pod_set.container(name)
+        mounts = container.volume_mounts if container is not None else []
+        if not any(mount.get("name") == INITIALIZER_VOLUME for mount in mounts):
+            detail = f"must have volumeMount with name - {INITIALIZER_VOLUME} in container {name} of the {name} job"
+            yield invalid_value("spec.runtimeRef", reference, detail)

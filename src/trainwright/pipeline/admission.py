@@ -1,0 +1,167 @@
+"""What an API server with our webhooks would answer to an object, offline.
+
+The order is theirs (spec 01 §6): unknown fields, defaults, the mutating webhook, schema and rules, the validating
+webhook. Where a server stops at the first stage that refuses, this goes on as long as the object can be read at all,
+so that a user sees every fault at once; `Answer.messages` still holds each stage's message as the server would word
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from trainwright.api.runtime import TrainingRuntime, runtime_from
+from trainwright.api.trainjob import RuntimeRef, TrainJob, trainjob_from
+from trainwright.pipeline.build import runtime_kind
+from trainwright.pipeline.errors import RuntimeNotSupported
+from trainwright.pipeline.framework import Framework
+from trainwright.pipeline.mutation import mutate
+from trainwright.pipeline.plan import Observed
+from trainwright.pipeline.validation import (
+    Verdict,
+    needs_runtime,
+    runtime_not_found,
+    validate_runtime,
+    validate_trainjob,
+)
+from trainwright.schema.errors import OMITTED, ErrorType, FieldError, aggregate, invalid
+from trainwright.schema.names import dns1123_subdomain_faults
+from trainwright.schema.structural import StructuralSchema
+
+Json = dict[str, Any]
+
+_HIDE_RULES = {
+    ErrorType.NOT_SUPPORTED,
+    ErrorType.REQUIRED,
+    ErrorType.TOO_LONG,
+    ErrorType.TOO_MANY,
+    ErrorType.TYPE_INVALID,
+}
+_RULES_HIDDEN = FieldError(
+    ErrorType.INVALID,
+    "",
+    OMITTED,
+    "null: some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation",
+)
+_UNREADABLE = {ErrorType.REQUIRED, ErrorType.TYPE_INVALID}
+
+
+class Answer(NamedTuple):
+    """How one object fares. Without messages it is admitted, and `value` is what would be stored."""
+
+    value: Json
+    unknown: list[str]
+    """Fields outside templates that the schema does not know; they are gone from `value`."""
+    surviving: list[str]
+    """Fields inside templates that the schema does not know; they are still in `value`."""
+    errors: list[FieldError]
+    messages: list[str]
+    warnings: list[str]
+
+
+class Lookup(NamedTuple):
+    """What the rules may ask for."""
+
+    runtime: Callable[[RuntimeRef, str], TrainingRuntime | None]
+    """The runtime of a reference, from the TrainJob's namespace where it is namespaced."""
+    observed: Observed
+
+
+def admit_runtime(value: Json, schema: StructuralSchema) -> Answer:
+    """Judge a TrainingRuntime or ClusterTrainingRuntime."""
+    template = (value.get("spec") or {}).get("template") if isinstance(value.get("spec"), dict) else None
+    pruned = _copy(value)
+    unknown = schema.prune(pruned)
+    schema.default(pruned)
+    errors = _schema_errors(pruned, None, schema)
+    kept = pruned
+    surviving = [path for path in unknown if path.startswith("spec.template.")]
+    if surviving and template is not None:
+        kept = _copy({**pruned, "spec": {**pruned["spec"], "template": template}})
+        schema.default(kept)
+    outside = [path for path in unknown if path not in surviving]
+    answer = Answer(kept, outside, surviving, errors, _invalid(value, errors), [])
+    if _is_readable(errors):
+        verdict = validate_runtime(runtime_from(kept))
+        _add(answer, value, verdict)
+    return answer
+
+
+def admit_trainjob(
+    value: Json, old: Json | None, schema: StructuralSchema, lookup: Lookup, framework: Framework, now: str
+) -> Answer:
+    """Judge a TrainJob: created, or updated from `old`."""
+    pruned = _copy(value)
+    unknown = schema.prune(pruned)
+    schema.default(pruned)
+    pruned = mutate(pruned, old, now)
+    errors = _schema_errors(pruned, old, schema)
+    answer = Answer(pruned, unknown, [], errors, _invalid(value, errors), [])
+    if not _is_readable(errors):
+        return answer
+    try:
+        job = trainjob_from(pruned)
+        before = trainjob_from(old) if old is not None else None
+    except msgspec.ValidationError as error:
+        answer.messages.append(str(error))
+        return answer
+    _add(answer, value, _judge(job, before, lookup, framework, answer.messages))
+    return answer
+
+
+def _judge(job: TrainJob, old: TrainJob | None, lookup: Lookup, framework: Framework, messages: list[str]) -> Verdict:
+    ref = job.spec.runtime_ref if job.spec is not None else None
+    try:
+        if ref is None:
+            raise RuntimeNotSupported("")
+        runtime_kind(ref)
+    except RuntimeNotSupported as error:
+        messages.append(denied("TrainJob", str(error)))
+        return Verdict([], [])
+    if not needs_runtime(job, old):
+        return Verdict([], [])
+    runtime = lookup.runtime(ref, job.metadata.namespace)
+    if runtime is None:
+        return Verdict([runtime_not_found(ref)], [])
+    return validate_trainjob(job, runtime, old, lookup.observed, framework)
+
+
+def denied(kind: str, reason: str) -> str:
+    """What a client reads when the validating webhook refuses."""
+    return f'admission webhook "validator.{kind.lower()}.trainer.kubeflow.org" denied the request: {reason}'
+
+
+def _invalid(value: Json, errors: list[FieldError]) -> list[str]:
+    if not errors:
+        return []
+    name = (value.get("metadata") or {}).get("name", "")
+    return [f'{value["kind"]}.trainer.kubeflow.org "{name}" is invalid: {aggregate(errors)}']
+
+
+def _add(answer: Answer, value: Json, verdict: Verdict) -> None:
+    answer.warnings.extend(verdict.warnings)
+    if verdict.errors:
+        answer.errors.extend(verdict.errors)
+        answer.messages.append(denied(value["kind"], aggregate(verdict.errors)))
+
+
+def _schema_errors(value: Json, old: Json | None, schema: StructuralSchema) -> list[FieldError]:
+    name = (value.get("metadata") or {}).get("name")
+    errors = [invalid("metadata.name", name, fault) for fault in dns1123_subdomain_faults(str(name or ""))]
+    errors += schema.validate(value, old)
+    if any(error.type in _HIDE_RULES for error in errors):
+        return [*errors, _RULES_HIDDEN]
+    return errors + schema.validate_rules(value, old)
+
+
+def _is_readable(errors: list[FieldError]) -> bool:
+    return not any(error.type in _UNREADABLE for error in errors)
+
+
+def _copy(value: Json) -> Json:
+    copied: Json = msgspec.json.decode(msgspec.json.encode(value))
+    return copied

@@ -1,0 +1,58 @@
+"""What admission changes in a TrainJob before it is judged.
+
+Two things only. Each runtime patch carries the time it was last changed (spec 01 §7.2). And `numProcPerNode` written
+as text, as older generations do, becomes a number where it is one, and moves to an annotation where it is a word,
+since clients cannot read text back (D22). In: the object as sent, the stored one, the time as text. Out: a new object
+when there is something to change, else the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trainwright.pipeline.info import NUM_PROC_PER_NODE_ANNOTATION
+
+Json = dict[str, Any]
+WORDS = ("auto", "cpu", "gpu")
+
+
+def mutate(new: Json, old: Json | None, now: str) -> Json:
+    """The TrainJob as it is to be stored; `new` itself is not changed."""
+    return _with_processes(_with_times(new, old, now))
+
+
+def _with_times(new: Json, old: Json | None, now: str) -> Json:
+    spec = new.get("spec")
+    patches = spec.get("runtimePatches") if isinstance(spec, dict) else None
+    if not isinstance(spec, dict) or not isinstance(patches, list) or not all(isinstance(p, dict) for p in patches):
+        return new
+    before = {patch.get("manager"): patch for patch in ((old or {}).get("spec") or {}).get("runtimePatches") or ()}
+    timed = [_with_time(patch, before.get(patch.get("manager")), now) for patch in patches]
+    return new if timed == patches else {**new, "spec": {**spec, "runtimePatches": timed}}
+
+
+def _with_time(patch: Json, before: Json | None, now: str) -> Json:
+    if before is None:
+        return patch if patch.get("time") else {**patch, "time": now}
+    time = before.get("time") if _content(patch) == _content(before) else now
+    return {**patch, "time": time or now}
+
+
+def _content(patch: Json) -> Json:
+    return {key: value for key, value in patch.items() if key != "time" and value not in (None, [], {})}
+
+
+def _with_processes(new: Json) -> Json:
+    spec = new.get("spec")
+    trainer = spec.get("trainer") if isinstance(spec, dict) else None
+    value = trainer.get("numProcPerNode") if isinstance(trainer, dict) else None
+    if not isinstance(spec, dict) or not isinstance(trainer, dict) or not isinstance(value, str):
+        return new
+    if value.isdecimal():
+        return {**new, "spec": {**spec, "trainer": {**trainer, "numProcPerNode": int(value)}}}
+    if value not in WORDS:
+        return new  # validation says what is wrong with it
+    without = {key: item for key, item in trainer.items() if key != "numProcPerNode"}
+    metadata = new.get("metadata") or {}
+    annotations = {**(metadata.get("annotations") or {}), NUM_PROC_PER_NODE_ANNOTATION: value}
+    return {**new, "metadata": {**metadata, "annotations": annotations}, "spec": {**spec, "trainer": without}}

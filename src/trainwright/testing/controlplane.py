@@ -54,6 +54,9 @@ ALL_PARTS = ("kube-controller-manager", "jobset", "kube-scheduler", "kwok")
 CLEANERS = ("garbage-collector-controller", "namespace-controller")
 
 
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
 class Programs(Protocol):
     """Where the programs are: `program("etcd")`, and `manifests("jobset-manifests")` with JobSet's own YAML."""
 
@@ -315,13 +318,24 @@ class RealControlPlane:
         for number in range(self.node_count):
             self.admin.create("/api/v1/nodes", nodes.node(f"node-{number}"))
 
+    def install_crds(self, crds: Iterable[Object]) -> None:
+        """Creates those that are not there yet; returns when all can be listed, which is later than Established."""
+        wanted = list(crds)
+        for crd in wanted:
+            if self.admin.find(f"{CRDS}/{crd['metadata']['name']}") is None:
+                self.admin.create(CRDS, crd)
+        for crd in wanted:
+            self.admin.until(f"{CRDS}/{crd['metadata']['name']}", is_established, what="Established")
+            spec = crd["spec"]
+            for version in (version["name"] for version in spec["versions"] if version["served"]):
+                path = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
+                self.parts["kube-apiserver"].wait_until(lambda path=path: self.admin.raw("GET", path)[0] == 200, 30)  # type: ignore[misc]
+
     def install_jobset(self, *, wait: bool = True) -> None:
         """JobSet's CRD, its webhooks (by URL, with our CA) and its controller."""
         manifests = self.programs.manifests("jobset-manifests")
         crd = next((manifests / "config/components/crd/bases").glob("*jobsets.yaml"))
-        crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-        self.admin.create(crds, yaml.safe_load(crd.read_text()))
-        self.admin.until(f"{crds}/jobsets.jobset.x-k8s.io", is_established, what="JobSet's CRD established")
+        self.install_crds([yaml.safe_load(crd.read_text())])
         webhook, health = free_port(), free_port()
         self.jobset_health = Rest(f"http://127.0.0.1:{health}", None)
         certificates = self.directory / "jobset-certificates"

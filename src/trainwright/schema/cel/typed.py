@@ -1,0 +1,134 @@
+"""What a schema adds to CEL: names of fields, types of scalars, equality of lists.
+
+CEL sees a date-time string as a timestamp, a `number` as a double, a keyed list as one without order. All of that is
+decided here, at compile time where possible.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..errors import SchemaError
+from .values import CelError, equal, parse_duration, parse_timestamp
+
+if TYPE_CHECKING:
+    from ..structural import StructuralSchema
+
+# Names that are no CEL identifiers are spelled with these in rules (`self.a__dash__b`).
+_ESCAPED = re.compile(r"__(underscores|dot|dash|slash)__")
+_SYMBOLS = {"underscores": "__", "dot": ".", "dash": "-", "slash": "/"}
+_KEYWORD = re.compile(
+    r"__(true|false|null|in|as|break|const|continue|else|for|function|if|import|let|loop|package|namespace|return)__"
+)
+
+
+def unescape(name: str) -> str:
+    """The property's own name behind its CEL spelling."""
+    if "__" not in name:
+        return name
+    if keyword := _KEYWORD.fullmatch(name):
+        return keyword[1]
+    return _ESCAPED.sub(lambda match: _SYMBOLS[match[1]], name)
+
+
+def member(schema: StructuralSchema | None, field: str) -> tuple[str, StructuralSchema | None]:
+    """The real name and the schema of `operand.field`; a field that the schema does not have is a mistake in the
+    rule."""
+    if schema is None:
+        return field, None
+    name = unescape(field)
+    found = schema.field(name)
+    if found is not None:
+        return name, found
+    if schema.is_map:
+        return field, schema.additional
+    closed = schema.type == "object" and any(schema.field_names) and not schema.preserve_unknown_fields
+    if closed and name not in ("metadata", "apiVersion", "kind"):
+        raise SchemaError(f"undefined field '{field}'")
+    return name, None
+
+
+def element(schema: StructuralSchema | None) -> StructuralSchema | None:
+    """The schema of what indexing or iterating over a value yields."""
+    if schema is None:
+        return None
+    return schema.items if schema.type == "array" else schema.additional
+
+
+def _integer(value: Any) -> Any:
+    if isinstance(value, float):
+        raise CelError("invalid data, expected int, got float64")
+    return value
+
+
+def _number(value: Any) -> Any:
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _bytes(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        raise CelError("Invalid byte formatted string: it is no base64") from None
+
+
+def _text(parse: Callable[[str], Any]) -> Callable[[Any], Any]:
+    return lambda value: parse(value) if isinstance(value, str) else value
+
+
+def _date(text: str) -> Any:
+    return parse_timestamp(f"{text}T00:00:00Z")
+
+
+_FORMATS: dict[str, Callable[[Any], Any]] = {
+    "byte": _bytes,
+    "date": _text(_date),
+    "date-time": _text(parse_timestamp),
+    "datetime": _text(parse_timestamp),
+    "duration": _text(parse_duration),
+}
+
+
+def convert(schema: StructuralSchema | None) -> Callable[[Any], Any] | None:
+    """How a JSON scalar of that schema becomes a CEL value; None where it stands for itself."""
+    if schema is None or schema.int_or_string:
+        return None
+    if schema.type == "integer":
+        return _integer
+    if schema.type == "number":
+        return _number
+    if schema.type == "string":
+        return _FORMATS.get(schema.raw.get("format", ""))
+    return None
+
+
+def typed_equal(left: Any, right: Any, schema: StructuralSchema | None) -> bool:
+    """Equality as the schema sees it: lists of type map or set have no order."""
+    if schema is None or not isinstance(left, list | dict):
+        return equal(left, right)
+    if left == right:
+        return True
+    if type(left) is not type(right) or len(left) != len(right):
+        return False
+    if isinstance(left, dict):
+        return all(k in right and typed_equal(v, right[k], schema.member(k)) for k, v in left.items())
+    items = schema.items
+    if schema.list_type == "map":
+        keys = schema.list_map_keys
+        known = {_key(item, keys): item for item in right}
+        if len(known) != len(right):
+            return False
+        return all((k := _key(item, keys)) in known and typed_equal(item, known[k], items) for item in left)
+    if schema.list_type == "set":
+        return all(any(equal(a, b) for b in right) for a in left) and all(any(equal(a, b) for b in left) for a in right)
+    return all(typed_equal(a, b, items) for a, b in zip(left, right, strict=True))
+
+
+def _key(item: Any, keys: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(repr(item.get(key)) for key in keys) if isinstance(item, dict) else (repr(item),)

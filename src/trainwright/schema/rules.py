@@ -1,0 +1,212 @@
+"""CEL rules of a schema: `x-kubernetes-validations`, transition rules included.
+
+In: a value, its schema, on update also the old value. Out: `FieldError`s in the API server's words. A rule that
+speaks of `oldSelf` runs only where the old value exists (unless `optionalOldSelf`); items of lists are matched with
+old ones by their list-map keys. A rule that failed before and whose value did not change is not reported again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .cel import NONE, CelError, Optional_, Program, compile_expression, convert
+from .errors import OMITTED, ErrorType, FieldError, SchemaError, duplicate, forbidden, invalid, join, required
+from .validation import Path, field_path, old_items, same
+
+if TYPE_CHECKING:
+    from .structural import StructuralSchema
+
+_MAX_MESSAGE_BYTES = 5 * 1024
+
+
+class Rule:
+    """One compiled rule."""
+
+    __slots__ = (
+        "field",
+        "message",
+        "message_expression",
+        "optional_old_self",
+        "program",
+        "reason",
+        "text",
+        "uses_old_self",
+    )
+
+    def __init__(self, declared: dict[str, Any], schema: StructuralSchema) -> None:
+        self.text: str = str(declared.get("rule", "")).strip()
+        self.optional_old_self = bool(declared.get("optionalOldSelf"))
+        self.message: str = str(declared.get("message") or "").strip()
+        self.reason: str = declared.get("reason") or "FieldValueInvalid"
+        self.field = _field_of(declared.get("fieldPath") or "")
+        # Where oldSelf is optional, CEL sees an optional and not the value itself.
+        variables = {"self": schema, "oldSelf": None if self.optional_old_self else schema}
+        try:
+            self.program: Program = compile_expression(self.text, variables)
+            expression = declared.get("messageExpression")
+            self.message_expression = compile_expression(expression, variables) if expression else None
+        except SchemaError as error:
+            raise SchemaError(f"rule {self.text!r}: compilation failed: {error}") from None
+        self.uses_old_self = self.program.uses("oldSelf")
+
+    @property
+    def shown(self) -> str:
+        return self.message or self.text
+
+    def detail(self, variables: dict[str, Any]) -> str:
+        """What the user reads: the message expression when it yields one good line, else the message, else the rule."""
+        if self.message_expression is not None:
+            try:
+                text = self.message_expression(variables)
+            except (CelError, KeyError):
+                text = None
+            if isinstance(text, str):
+                text = text.strip()
+                if text and "\n" not in text and len(text.encode()) <= _MAX_MESSAGE_BYTES:
+                    return text
+        return self.message or f"failed rule: {self.text}"
+
+
+def _field_of(path: str) -> str:
+    """`.spec.x` and `['a.b']` as a field error spells them."""
+    return path.removeprefix(".").replace("['", "[").replace("']", "]")
+
+
+def compile_rules(declared: Sequence[dict[str, Any]], schema: StructuralSchema) -> tuple[Rule, ...]:
+    """Raises `SchemaError` for a rule that does not compile."""
+    return tuple(Rule(rule, schema) for rule in declared)
+
+
+def check_rules_compile(schema: StructuralSchema, path: str = "") -> list[FieldError]:
+    """Every rule of a schema that does not compile: what the API server says when the CRD is created."""
+    errors: list[FieldError] = []
+    _compile_below(schema, path, errors)
+    return errors
+
+
+def _compile_below(schema: StructuralSchema, path: str, errors: list[FieldError]) -> None:
+    if not schema.has_rules:
+        return
+    for index, declared in enumerate(schema.raw.get("x-kubernetes-validations") or ()):
+        try:
+            Rule(declared, schema)
+        except SchemaError as error:
+            where = join(path, f"x-kubernetes-validations[{index}].rule")
+            errors.append(invalid(where, declared.get("rule"), str(error).partition(": ")[2]))
+    for name in schema.field_names:
+        child = schema.field(name)
+        if child is not None:
+            _compile_below(child, join(path, f"properties[{name}]"), errors)
+    if schema.items is not None:
+        _compile_below(schema.items, join(path, "items"), errors)
+    if schema.additional is not None:
+        _compile_below(schema.additional, join(path, "additionalProperties"), errors)
+
+
+def validate_rules(schema: StructuralSchema, value: Any, old: Any = None) -> list[FieldError]:
+    """The rules of the whole value."""
+    errors: list[FieldError] = []
+    if schema.has_rules:
+        _Rules(errors).walk(schema, value, old, None, None)
+    return errors
+
+
+class _Rules:
+    __slots__ = ("errors",)
+
+    def __init__(self, errors: list[FieldError]) -> None:
+        self.errors = errors
+
+    def walk(
+        self,
+        schema: StructuralSchema,
+        value: Any,
+        old: Any,
+        path: Path,
+        parent: tuple[Any, Any, StructuralSchema] | None,
+    ) -> None:
+        if value is None:
+            return
+        rules = schema._rules if schema._rules is not None else schema.rules
+        if rules:
+            self._run(rules, schema, value, old, path, parent)
+        here = (value, old, schema) if old is not None else None
+        if isinstance(value, dict):
+            before = old if isinstance(old, dict) else None
+            for name, member in value.items():
+                child = schema.field(name)
+                if child is not None:
+                    step: Any = name
+                else:
+                    child, step = schema.additional, (name,)
+                if child is not None and child.has_rules:
+                    self.walk(child, member, before.get(name) if before else None, (path, step), here)
+        elif isinstance(value, list):
+            items = schema.items
+            if items is not None and items.has_rules:
+                matched = old_items(schema, old)
+                for index, item in enumerate(value):
+                    self.walk(items, item, matched(item) if matched else None, (path, index), here)
+
+    def _run(
+        self,
+        rules: tuple[Rule, ...],
+        schema: StructuralSchema,
+        value: Any,
+        old: Any,
+        path: Path,
+        parent: tuple[Any, Any, StructuralSchema] | None,
+    ) -> None:
+        turn = convert(schema)
+        variables: dict[str, Any] = {}
+        for rule in rules:
+            if rule.uses_old_self and old is None and not rule.optional_old_self:
+                continue
+            try:
+                if not variables:
+                    variables["self"] = turn(value) if turn is not None else value
+                    before = turn(old) if turn is not None and old is not None else old
+                variables["oldSelf"] = (
+                    (Optional_(before) if old is not None else NONE) if rule.optional_old_self else before
+                )
+                verdict = rule.program(variables)
+            except CelError as error:
+                self.errors.append(invalid(field_path(path), schema.type, _failure(error, rule)))
+                continue
+            if verdict is True:
+                continue
+            if not rule.uses_old_self and _unchanged(schema, value, old, parent):
+                continue
+            shown = OMITTED if schema.type in ("object", "array") else value
+            at = join(field_path(path), rule.field)
+            self.errors.append(_error(rule, at, shown, rule.detail(variables)))
+
+
+def _unchanged(
+    schema: StructuralSchema, value: Any, old: Any, parent: tuple[Any, Any, StructuralSchema] | None
+) -> bool:
+    """Ratcheting: the value, or what it stands in when it has no old counterpart, is as it was."""
+    if old is not None:
+        return same(value, old, schema)
+    return parent is not None and same(*parent)
+
+
+def _failure(error: CelError, rule: Rule) -> str:
+    text = str(error)
+    if text.startswith("no such overload"):
+        what = "call arguments did not match a supported operator, function or macro signature for rule"
+        return f"'{text}': {what}: {rule.shown}"
+    return f"{text} evaluating rule: {rule.shown}"
+
+
+def _error(rule: Rule, field: str, value: Any, detail: str) -> FieldError:
+    match rule.reason:
+        case "FieldValueForbidden":
+            return forbidden(field, detail)
+        case "FieldValueRequired":
+            return required(field, detail)
+        case "FieldValueDuplicate":
+            return duplicate(field, value)
+        case _:
+            return FieldError(ErrorType.INVALID, field, value, detail)

@@ -1,0 +1,227 @@
+"""Structural schemas: what a CRD or a built-in kind says about its objects, compiled lazily.
+
+In: the `openAPIV3Schema` of a CRD version, or a definition of a built-in kind. Out: a tree of `StructuralSchema`,
+whose children are made when first asked for, since an object touches few of the thousand fields a pod has. One tree
+serves every question about an object:
+
+    prune            which fields are unknown, and remove them
+    default          fill in what the schema declares
+    validate         limits, types, formats, list keys, in the API server's words (validation.py)
+    validate_rules   CEL rules, transition rules included (rules.py)
+    merging          list types, map keys, atomicity: plain attributes, read by server-side apply
+
+A schema never changes once compiled, so it may be shared and cached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from .errors import FieldError, SchemaError
+
+if TYPE_CHECKING:
+    from .rules import Rule
+    from .validation import ValueCheck
+
+JSON = dict[str, Any]
+Definitions = Callable[[str], "StructuralSchema"]
+"""Finds the schema behind a `$ref`."""
+
+_TYPE_META: Final = frozenset({"apiVersion", "kind", "metadata"})
+NO_DEFAULT: Final = object()
+
+
+class StructuralSchema:
+    """One node of a schema. Attributes carry the names of the OpenAPI extension, without `x-kubernetes-`."""
+
+    __slots__ = (
+        "_additional",
+        "_check",
+        "_children",
+        "_definitions",
+        "_has_rules",
+        "_items",
+        "_properties",
+        "_ruled",
+        "_rules",
+        "default_value",
+        "defaulted",
+        "embedded_resource",
+        "int_or_string",
+        "list_map_keys",
+        "list_type",
+        "map_type",
+        "nullable",
+        "preserve_unknown_fields",
+        "raw",
+        "type",
+    )
+
+    def __init__(self, raw: JSON, definitions: Definitions | None = None, ruled: dict[int, bool] | None = None) -> None:
+        if not isinstance(raw, dict):
+            raise SchemaError(f"a schema is an object, not {type(raw).__name__}")
+        self.raw = raw
+        self._definitions = definitions
+        # Shared by the whole tree, whose root keeps every raw node alive.
+        self._ruled: dict[int, bool] = {} if ruled is None else ruled
+        self.type: str = raw.get("type", "")
+        self.nullable = bool(raw.get("nullable"))
+        self.int_or_string = bool(raw.get("x-kubernetes-int-or-string"))
+        self.preserve_unknown_fields = bool(raw.get("x-kubernetes-preserve-unknown-fields"))
+        self.embedded_resource = bool(raw.get("x-kubernetes-embedded-resource"))
+        self.list_type: str = raw.get("x-kubernetes-list-type", "")
+        self.list_map_keys: tuple[str, ...] = tuple(raw.get("x-kubernetes-list-map-keys", ()))
+        self.map_type: str = raw.get("x-kubernetes-map-type", "")
+        self.default_value: Any = raw.get("default", NO_DEFAULT)
+        self._properties: Mapping[str, JSON] = raw.get("properties") or {}
+        self._children: dict[str, StructuralSchema] = {}
+        self._items: StructuralSchema | None = None
+        self._additional: StructuralSchema | None = None
+        self.defaulted: tuple[str, ...] | None = None
+        self._check: ValueCheck | None = None
+        self._rules: tuple[Rule, ...] | None = None
+        self._has_rules: bool | None = None
+
+    @classmethod
+    def compile(cls, openapi: JSON, definitions: Definitions | None = None) -> StructuralSchema:
+        """The root of a schema; `definitions` resolves references, which CRDs do not have."""
+        return cls(openapi, definitions)
+
+    def _child(self, raw: JSON) -> StructuralSchema:
+        reference = raw.get("$ref")
+        if reference is None:
+            return StructuralSchema(raw, self._definitions, self._ruled)
+        if self._definitions is None:
+            raise SchemaError(f"nothing resolves the reference {reference!r}")
+        target = self._definitions(reference)
+        if len(raw) == 1:
+            return target
+        # What stands beside a reference (a list type, a default) adds to it.
+        return StructuralSchema({**target.raw, **{k: v for k, v in raw.items() if k != "$ref"}}, self._definitions)
+
+    def field(self, name: str) -> StructuralSchema | None:
+        """The schema of a named property, None when it is not declared."""
+        child = self._children.get(name)
+        if child is None:
+            raw = self._properties.get(name)
+            if raw is None:
+                return None
+            child = self._children[name] = self._child(raw)
+        return child
+
+    def member(self, name: str) -> StructuralSchema | None:
+        """The schema of an object's member: the property of that name, else what `additionalProperties` says."""
+        return self.field(name) or self.additional
+
+    @property
+    def field_names(self) -> Iterator[str]:
+        return iter(self._properties)
+
+    @property
+    def items(self) -> StructuralSchema | None:
+        if self._items is None:
+            raw = self.raw.get("items")
+            if isinstance(raw, dict):
+                self._items = self._child(raw)
+        return self._items
+
+    @property
+    def additional(self) -> StructuralSchema | None:
+        """The schema of members that are not named; None when there are none or anything goes (`true`)."""
+        if self._additional is None:
+            raw = self.raw.get("additionalProperties")
+            if isinstance(raw, dict):
+                self._additional = self._child(raw)
+        return self._additional
+
+    @property
+    def is_map(self) -> bool:
+        """An object whose members are not named beforehand."""
+        return bool(self.raw.get("additionalProperties"))
+
+    @property
+    def has_default(self) -> bool:
+        return self.default_value is not NO_DEFAULT and self.default_value is not None
+
+    # ── the four questions ────────────────────────────────────────────────────────────────────────────────────────
+
+    def prune(self, value: Any, *, root: bool = True) -> list[str]:
+        """Remove unknown fields in place and return their paths, sorted, as strict decoding names them.
+
+        At the root, and in embedded resources, apiVersion, kind and metadata always stay; metadata is pruned as
+        ObjectMeta.
+        """
+        from .pruning import prune
+
+        return prune(self, value, root=root)
+
+    def default(self, value: Any) -> None:
+        """Fill in defaults in place; a null that the schema does not allow counts as absent."""
+        from .defaulting import default
+
+        default(self, value)
+
+    def validate(self, value: Any, old: Any = None) -> list[FieldError]:
+        """Types, limits, formats and list keys; given `old`, what did not change is not judged anew."""
+        from .validation import validate
+
+        return validate(self, value, old)
+
+    def validate_rules(self, value: Any, old: Any = None) -> list[FieldError]:
+        """CEL rules; those that speak of `oldSelf` only where both values exist."""
+        from .rules import validate_rules
+
+        return validate_rules(self, value, old)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The compiled rules of this very node."""
+        if self._rules is None:
+            declared = self.raw.get("x-kubernetes-validations")
+            if not declared:
+                self._rules = ()
+            else:
+                from .rules import compile_rules
+
+                self._rules = compile_rules(declared, self)
+        return self._rules
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether this node or any below it has rules; whole branches without them are never walked."""
+        if self._has_rules is None:
+            # Built-in kinds, the only ones with references, carry no rules.
+            self._has_rules = self._definitions is None and _mentions_rules(self.raw, self._ruled)
+        return self._has_rules
+
+    @property
+    def check(self) -> ValueCheck:
+        """The compiled limits of this node."""
+        if self._check is None:
+            from .validation import ValueCheck
+
+            self._check = ValueCheck(self)
+        return self._check
+
+    def __repr__(self) -> str:
+        return f"<StructuralSchema {self.type or 'any'} {sorted(self._properties)[:8]}>"
+
+
+def _mentions_rules(raw: Any, known: dict[int, bool]) -> bool:
+    """Whether rules stand anywhere below; remembered by identity, so that a tree is read once however deep one asks."""
+    if isinstance(raw, list):
+        below = [_mentions_rules(value, known) for value in raw]
+        return any(below)
+    if not isinstance(raw, dict):
+        return False
+    found = known.get(id(raw))
+    if found is None:
+        # No short cut: every branch is to be remembered.
+        below = [_mentions_rules(value, known) for key, value in raw.items() if key not in ("default", "enum")]
+        found = known[id(raw)] = "x-kubernetes-validations" in raw or any(below)
+    return found
+
+
+def is_type_meta(name: str) -> bool:
+    return name in _TYPE_META

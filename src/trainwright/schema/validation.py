@@ -1,0 +1,462 @@
+"""Structural validation: a value against its schema, in kube-apiserver's words.
+
+In: a value and its schema; on update also the old value. Out: `FieldError`s. Messages name the field twice (`spec.x:
+Invalid value: …: spec.x in body …`), because the API server does; errors of combined schemas (anyOf, oneOf) have no
+field there and none here.
+
+Ratcheting: on update, an error inside a value that equals its old value is not reported. List items are matched with
+old ones by their list-map keys only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from .errors import ErrorType, FieldError, duplicate, invalid, not_supported, required, too_long, too_many, type_invalid
+from .formats import format_check
+from .gotext import json_text, number_text, quote
+from .names import dns1035_label_faults
+from .regex import compile_regex
+
+if TYPE_CHECKING:
+    from .structural import StructuralSchema
+
+# A path is a chain of (parent, step): a string step is a member, an integer an index, a 1-tuple a key of a map.
+# It becomes text only when something is wrong.
+Path = tuple[Any, Any] | None
+
+_TYPE_NAMES: Final = {
+    bool: "boolean",
+    str: "string",
+    int: "integer",
+    float: "number",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
+_GO_FORMATS: Final = {int: "int64", float: "float64"}
+_RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1), "": (-(2**63), 2**63 - 1)}
+
+
+def body_path(path: Path) -> str:
+    """The path as structural messages spell it: `spec.settings.key[0]`."""
+    return _text(path, map_key=".{}")
+
+
+def field_path(path: Path) -> str:
+    """The path as list and rule errors spell it: `spec.settings[key][0]`."""
+    return _text(path, map_key="[{}]")
+
+
+def _text(path: Path, *, map_key: str) -> str:
+    steps: list[str] = []
+    while path is not None:
+        path, step = path
+        if type(step) is int:
+            steps.append(f"[{step}]")
+        else:
+            steps.append(map_key.format(step[0]) if type(step) is tuple else f".{step}")
+    return "".join(reversed(steps)).removeprefix(".")
+
+
+class ValueCheck:
+    """The limits of one schema node, compiled: which Python types pass at once, and what to look at otherwise."""
+
+    __slots__ = (
+        "_schema",
+        "combined",
+        "enum",
+        "format",
+        "format_judge",
+        "list_keys",
+        "max_items",
+        "max_length",
+        "max_properties",
+        "maximum",
+        "min_items",
+        "min_length",
+        "min_properties",
+        "minimum",
+        "multiple_of",
+        "pattern",
+        "required",
+        "simple",
+        "types",
+        "unique_items",
+    )
+
+    def __init__(self, schema: StructuralSchema) -> None:
+        raw = schema.raw
+        self._schema = schema
+        self.types: tuple[str, ...] = (schema.type,) if schema.type else ()
+        if schema.int_or_string:
+            self.types = ("integer", "string")
+        self.format, self.format_judge = _format(raw.get("format", ""), self.types)
+        self.enum: list[Any] | None = raw.get("enum") or None
+        self.minimum: float | None = raw.get("minimum")
+        self.maximum: float | None = raw.get("maximum")
+        self.multiple_of: float | None = raw.get("multipleOf")
+        self.min_length: int | None = raw.get("minLength")
+        self.max_length: int | None = raw.get("maxLength")
+        self.min_items: int | None = raw.get("minItems")
+        self.max_items: int | None = raw.get("maxItems")
+        self.unique_items = bool(raw.get("uniqueItems"))
+        self.min_properties: int | None = raw.get("minProperties")
+        self.max_properties: int | None = raw.get("maxProperties")
+        self.required: tuple[str, ...] = tuple(raw.get("required") or ())
+        self.pattern = compile_regex(raw["pattern"]) if raw.get("pattern") else None
+        self.list_keys = schema.list_map_keys if schema.list_type == "map" else ()
+        self.combined = _combined(schema)
+        self.simple = self._simple_types()
+
+    def _simple_types(self) -> frozenset[type]:
+        """Scalars that need no look beyond their type."""
+        if self.enum or self.combined:
+            return frozenset()
+        simple: set[type] = set()
+        limited_text = self.pattern or self.min_length is not None or self.max_length is not None or self.format_judge
+        if "string" in self.types and not limited_text:
+            simple.add(str)
+        if "boolean" in self.types:
+            simple.add(bool)
+        return frozenset(simple)
+
+
+def _format(name: str, types: tuple[str, ...]) -> tuple[str, Callable[[str], bool] | None]:
+    """The format and its judge; formats that the API server does not support are as good as absent."""
+    kind = types[0] if len(types) == 1 else ""
+    if kind in ("", "string"):
+        judge = format_check(name) if name else None
+        return (name, judge) if judge else ("", None)
+    known = {"integer": ("int32", "int64"), "number": ("float", "double")}.get(kind, ())
+    return (name, None) if name in known else ("", None)
+
+
+class _Combined:
+    """anyOf, oneOf, allOf and not: schemas that judge the same value once more."""
+
+    __slots__ = ("all_of", "any_of", "not_", "one_of")
+
+    def __init__(self, schema: StructuralSchema) -> None:
+        from .structural import StructuralSchema as Node
+
+        raw = schema.raw
+        self.any_of = [Node(part) for part in raw.get("anyOf", ())]
+        self.one_of = [Node(part) for part in raw.get("oneOf", ())]
+        self.all_of = [Node(part) for part in raw.get("allOf", ())]
+        self.not_ = Node(raw["not"]) if "not" in raw else None
+
+
+def _combined(schema: StructuralSchema) -> _Combined | None:
+    raw = schema.raw
+    if not any(key in raw for key in ("anyOf", "oneOf", "allOf", "not")):
+        return None
+    only_any_of = set(raw) & {"anyOf", "oneOf", "allOf", "not"} == {"anyOf"}
+    if schema.int_or_string and only_any_of and raw["anyOf"] == [{"type": "integer"}, {"type": "string"}]:
+        # The spelling of int-or-string in generated CRDs says nothing that the type does not.
+        return None
+    return _Combined(schema)
+
+
+class _Walk:
+    """One validation: errors of the structure, and duplicates in keyed lists and sets apart."""
+
+    __slots__ = ("duplicates", "embedded", "errors", "ratchet")
+
+    def __init__(self, *, ratchet: bool = False) -> None:
+        self.errors: list[FieldError] = []
+        self.duplicates: list[FieldError] = []
+        self.embedded: list[FieldError] = []
+        self.ratchet = ratchet
+
+    def value(self, schema: StructuralSchema, value: Any, path: Path, old: Any = None) -> None:
+        check = schema._check or schema.check
+        kind = type(value)
+        if kind in check.simple:
+            return
+        if not self.ratchet:
+            self._judge(schema, check, kind, value, path, None)
+            return
+        mark = len(self.errors)
+        self._judge(schema, check, kind, value, path, old)
+        if len(self.errors) > mark and old is not None and same(value, old, schema):
+            del self.errors[mark:]
+
+    def _judge(self, schema: StructuralSchema, check: ValueCheck, kind: type, value: Any, path: Path, old: Any) -> None:
+        errors = self.errors
+        if value is None:
+            if check.types and not schema.nullable:
+                errors.append(_wrong_type(path, ",".join(check.types), "null"))
+            if check.enum is not None and None not in check.enum:
+                errors.append(_not_in_enum(path, value, check.enum))
+            return
+        if check.types or check.format:
+            _check_type(check, kind, value, path, errors)
+        if check.combined is not None:
+            self._combined(check.combined, value, path)
+        if kind is str:
+            _check_text(check, value, path, errors)
+        elif kind is int or kind is float:
+            _check_number(check, value, path, errors)
+        elif kind is list:
+            self._list(schema, check, value, path, old)
+        if check.enum is not None and not _in_enum(value, check.enum):
+            errors.append(_not_in_enum(path, value, check.enum))
+        if kind is dict:
+            self._object(schema, check, value, path, old)
+
+    def _list(self, schema: StructuralSchema, check: ValueCheck, value: list[Any], path: Path, old: Any) -> None:
+        items = schema.items
+        if items is not None:
+            matched = old_items(schema, old) if self.ratchet and old is not None else None
+            for index, item in enumerate(value):
+                before = matched(item) if matched else None
+                self.value(items, item, (path, index), before)
+        size = len(value)
+        if check.min_items is not None and size < check.min_items:
+            name = body_path(path)
+            self.errors.append(invalid(name, size, f"{name} in body should have at least {check.min_items} items"))
+        if check.max_items is not None and size > check.max_items:
+            self.errors.append(too_many(body_path(path), size, check.max_items))
+        if check.unique_items and _has_duplicates(value):
+            name = body_path(path)
+            self.errors.append(invalid(name, "", f"{name} in body shouldn't contain duplicates"))
+        if size > 1 and schema.list_type == "set":
+            self._duplicates(value, value, path)
+        elif check.list_keys:
+            self._list_map(check.list_keys, value, path)
+
+    def _list_map(self, keys: tuple[str, ...], value: list[Any], path: Path) -> None:
+        for index, item in enumerate(value):
+            if item is not None and not isinstance(item, dict):
+                self.duplicates.append(
+                    invalid(field_path((path, index)), item, "must be an object for an array of list-type map")
+                )
+                return
+        if len(value) > 1:
+            found = [{key: item[key] for key in keys if key in item} if item else {} for item in value]
+            self._duplicates(found, found, path)
+
+    def _duplicates(self, identities: list[Any], shown: list[Any], path: Path) -> None:
+        times: dict[Any, int] = {}
+        for index, identity in enumerate(identities):
+            key = identity if type(identity) is str else json_text(identity) + type(identity).__name__
+            times[key] = times.get(key, 0) + 1
+            if times[key] == 2:
+                self.duplicates.append(duplicate(field_path((path, index)), shown[index]))
+
+    def _object(self, schema: StructuralSchema, check: ValueCheck, value: dict[str, Any], path: Path, old: Any) -> None:
+        errors = self.errors
+        if check.min_properties is not None and len(value) < check.min_properties:
+            name = body_path(path)
+            detail = f"{name} in body should have at least {check.min_properties} properties"
+            errors.append(invalid(name, len(value), detail))
+        if check.max_properties is not None and len(value) > check.max_properties:
+            errors.append(too_many(body_path(path), len(value), check.max_properties))
+        if schema.embedded_resource:
+            self._embedded_resource(value, path)
+        children = schema._children
+        before = old if self.ratchet and isinstance(old, dict) else None
+        for name, member in value.items():
+            child = children.get(name) or schema.field(name)
+            if child is not None:
+                self.value(child, member, (path, name), before.get(name) if before is not None else None)
+                continue
+            child = schema.additional
+            if child is not None:
+                self.value(child, member, (path, (name,)), before.get(name) if before is not None else None)
+        for name in check.required:
+            if name not in value:
+                errors.append(required(body_path((path, name))))
+
+    def _embedded_resource(self, value: dict[str, Any], path: Path) -> None:
+        for name in ("apiVersion", "kind"):
+            at = field_path((path, name))
+            if name not in value:
+                self.embedded.append(required(at))
+            elif not isinstance(value[name], str):
+                self.embedded.append(invalid(at, value[name], "must be a string"))
+            elif not value[name]:
+                self.embedded.append(invalid(at, "", "must not be empty"))
+            elif name == "apiVersion" and value[name].count("/") > 1:
+                self.embedded.append(invalid(at, value[name], f"unexpected GroupVersion string: {value[name]}"))
+            elif name == "kind" and (faults := dns1035_label_faults(value[name].lower())):
+                detail = f"may have mixed case, but should otherwise match: {','.join(faults)}"
+                self.embedded.append(invalid(at, value[name], detail))
+
+    def _combined(self, combined: _Combined, value: Any, path: Path) -> None:
+        name = quote(body_path(path))
+        if combined.any_of:
+            found = [_errors_of(schema, value, path) for schema in combined.any_of]
+            if all(found):
+                self.errors.append(_unnamed(f"{name} must validate at least one schema (anyOf)"))
+                self.errors += found[0]
+        if combined.one_of:
+            found = [_errors_of(schema, value, path) for schema in combined.one_of]
+            valid = sum(1 for errors in found if not errors)
+            if valid != 1:
+                tail = f"Found {valid} valid alternatives" if valid else "Found none valid"
+                self.errors.append(_unnamed(f"{name} must validate one and only one schema (oneOf). {tail}"))
+                self.errors += [] if valid else found[0]
+        if combined.all_of:
+            found = [_errors_of(schema, value, path) for schema in combined.all_of]
+            failed = [errors for errors in found if errors]
+            for errors in failed:
+                self.errors += errors
+            if failed:
+                tail = ". None validated" if len(failed) == len(found) else ""
+                self.errors.append(_unnamed(f"{name} must validate all the schemas (allOf){tail}"))
+        if combined.not_ is not None and not _errors_of(combined.not_, value, path):
+            self.errors.append(_unnamed(f"{name} must not validate the schema (not)"))
+
+
+def validate(schema: StructuralSchema, value: Any, old: Any = None) -> list[FieldError]:
+    """All structural errors of a value; with `old`, those of unchanged parts are left out."""
+    walk = _Walk()
+    walk.value(schema, value, None)
+    errors = walk.errors
+    if old is None:
+        return errors + walk.embedded + walk.duplicates
+    if errors:
+        again = _Walk(ratchet=True)
+        again.value(schema, value, None, old)
+        errors = again.errors
+    duplicates = walk.duplicates
+    if duplicates:
+        before = _Walk()
+        before.value(schema, old, None)
+        if before.duplicates:
+            duplicates = []
+    return errors + walk.embedded + duplicates
+
+
+def _errors_of(schema: StructuralSchema, value: Any, path: Path) -> list[FieldError]:
+    walk = _Walk()
+    walk.value(schema, value, path)
+    return walk.errors
+
+
+def _unnamed(detail: str) -> FieldError:
+    return FieldError(ErrorType.INVALID, "", "", detail)
+
+
+def _wrong_type(path: Path, expected: str, found: str) -> FieldError:
+    name = body_path(path)
+    return type_invalid(name, found, f"{name} in body must be of type {expected}: {quote(found)}")
+
+
+def _check_type(check: ValueCheck, kind: type, value: Any, path: Path, errors: list[FieldError]) -> None:
+    types = check.types
+    name = _TYPE_NAMES[kind]
+    if kind is int and not -(2**63) <= value < 2**63:
+        name = "number"  # Go reads what does not fit into 64 bits as a float
+    if name in types:
+        return
+    integral = name == "number" and "integer" in types and abs(value) < 2**53 and float(value).is_integer()
+    if integral or (name == "integer" and "number" in types):
+        return
+    textual = kind is str or kind is list
+    numeric = "integer" in types or "number" in types
+    if check.format and not textual:
+        errors.append(_wrong_type(path, check.format, _GO_FORMATS.get(kind, "")))
+    elif check.format and textual and not numeric:
+        return
+    else:
+        errors.append(_wrong_type(path, ",".join(types), name))
+
+
+def _check_text(check: ValueCheck, value: str, path: Path, errors: list[FieldError]) -> None:
+    if check.max_length is not None and len(value) > check.max_length:
+        errors.append(too_long(body_path(path), check.max_length))
+    elif check.min_length is not None and len(value) < check.min_length:
+        name = body_path(path)
+        errors.append(invalid(name, value, f"{name} in body should be at least {check.min_length} chars long"))
+    elif check.pattern is not None and check.pattern.search(value) is None:
+        name = body_path(path)
+        errors.append(invalid(name, value, f"{name} in body should match '{check._schema.raw['pattern']}'"))
+    if check.format_judge is not None and not check.format_judge(value):
+        name = body_path(path)
+        errors.append(type_invalid(name, value, f"{name} in body must be of type {check.format}: {quote(value)}"))
+
+
+def _check_number(check: ValueCheck, value: int | float, path: Path, errors: list[FieldError]) -> None:
+    if check.types == ("integer",):
+        low, high = _RANGES.get(check.format, _RANGES[""])
+        if (isinstance(value, float) and not value.is_integer()) or not low <= value <= high:
+            kind = f"integer with format {check.format}" if check.format else "integer (default format)"
+            errors.append(_unnamed(f"Checked value must be of type {kind} in {body_path(path)}"))
+    if check.multiple_of is not None and value % check.multiple_of:
+        _limit(path, value, f"should be a multiple of {number_text(check.multiple_of)}", errors)
+    raw = check._schema.raw
+    if check.minimum is not None:
+        exclusive = bool(raw.get("exclusiveMinimum"))
+        if value < check.minimum or (exclusive and value == check.minimum):
+            words = "greater than" if exclusive else "greater than or equal to"
+            _limit(path, value, f"should be {words} {number_text(check.minimum)}", errors)
+    if check.maximum is not None:
+        exclusive = bool(raw.get("exclusiveMaximum"))
+        if value > check.maximum or (exclusive and value == check.maximum):
+            words = "less than" if exclusive else "less than or equal to"
+            _limit(path, value, f"should be {words} {number_text(check.maximum)}", errors)
+
+
+def _limit(path: Path, value: int | float, words: str, errors: list[FieldError]) -> None:
+    name = body_path(path)
+    errors.append(invalid(name, value, f"{name} in body {words}"))
+
+
+def _in_enum(value: Any, enum: list[Any]) -> bool:
+    return any(value == allowed and isinstance(value, bool) == isinstance(allowed, bool) for allowed in enum)
+
+
+def _not_in_enum(path: Path, value: Any, enum: list[Any]) -> FieldError:
+    return not_supported(body_path(path), value, [v if isinstance(v, str) else json_text(v) for v in enum])
+
+
+def _has_duplicates(value: list[Any]) -> bool:
+    texts = [json_text(item) for item in value]
+    return len(set(texts)) < len(texts)
+
+
+def old_items(schema: StructuralSchema, old: Any) -> Callable[[Any], Any] | None:
+    """Finds the old item with the same list-map keys; None for lists whose items have no identity."""
+    keys = schema.list_map_keys
+    if schema.list_type != "map" or not keys or not isinstance(old, list):
+        return None
+    known: dict[Any, Any] = {}
+    for item in old:
+        identity = _identity(schema, keys, item)
+        if identity is not None:
+            known.setdefault(identity, item)
+    return lambda item: known.get(_identity(schema, keys, item))
+
+
+def _identity(schema: StructuralSchema, keys: tuple[str, ...], item: Any) -> str | None:
+    if not isinstance(item, dict):
+        return None
+    items = schema.items
+    values: list[Any] = []
+    for key in keys:
+        child = items.field(key) if items is not None else None
+        values.append(item.get(key, child.default_value if child is not None and child.has_default else None))
+    return json_text(values)
+
+
+def same(value: Any, old: Any, schema: StructuralSchema | None) -> bool:
+    """Deep equality; keyed lists and sets compare without their order."""
+    if type(value) is not type(old):
+        return False
+    if isinstance(value, dict):
+        if value.keys() != old.keys():
+            return False
+        return all(same(value[k], old[k], schema.member(k) if schema is not None else None) for k in value)
+    if isinstance(value, list):
+        if len(value) != len(old):
+            return False
+        items = schema.items if schema is not None else None
+        matched = old_items(schema, old) if schema is not None else None
+        if matched is not None:
+            return all((before := matched(item)) is not None and same(item, before, items) for item in value)
+        return all(same(a, b, items) for a, b in zip(value, old, strict=True))
+    return bool(value == old)

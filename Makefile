@@ -46,7 +46,7 @@ test: setup-torch ## the tests a clone alone can run: units and whole paths with
 	$(PYTEST) -n 2 tests
 
 generate: setup ## write generated files anew (CRDs, schemas)
-	$(BIN)/python -m trainwright.api.generate
+	$(BIN)/python tools/generate.py
 
 requirements: $(BIN)/uv ## pin the requirements anew, with hashes and without any registry's address
 	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header requirements/bootstrap.in -o requirements/bootstrap.txt

@@ -24,6 +24,7 @@ from .runtime import (
     XGBoostPolicy,
     runtime_from,
 )
+from .schema import schema_for
 from .trainjob import (
     Initializer,
     InitializerStep,
@@ -72,5 +73,6 @@ __all__ = [
     "find_condition",
     "is_true",
     "runtime_from",
+    "schema_for",
     "trainjob_from",
 ]

@@ -6,9 +6,16 @@ encoded. Times stay text: they are compared and copied, and the API server's own
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Final
 
 import msgspec
+
+from .markers import mark
+
+_CONDITION_TYPE: Final = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+)
+_REASON: Final = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
 
 
 class OwnerReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -60,15 +67,14 @@ class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
 
 
 class Condition(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A metav1.Condition: one observation of an object's state."""
+    """A metav1.Condition: one observation of an object's state. `message` may be empty but is always written."""
 
-    type: str
-    status: str
-    reason: str
-    message: str
-    last_transition_time: str
-    # `message` may be empty but must be present: fields without a default are always written.
-    observed_generation: int | None = None
+    type: Annotated[str, mark("What is observed.", maxLength=316, pattern=_CONDITION_TYPE)]
+    status: Annotated[str, mark("Whether it holds.", enum=["True", "False", "Unknown"])]
+    reason: Annotated[str, mark("Why, as one word for programs.", minLength=1, maxLength=1024, pattern=_REASON)]
+    message: Annotated[str, mark("Why, for people.", maxLength=32768)]
+    last_transition_time: Annotated[str, mark("When the status last changed.", format="date-time")]
+    observed_generation: Annotated[int | None, mark("The spec it was observed of.", format="int64", minimum=0)] = None
 
     @property
     def is_true(self) -> bool:

@@ -6,45 +6,98 @@ One spec type for both kinds. The JobSet template stays plain JSON. The union of
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
+from .markers import mark, rule
 from .metadata import ObjectMeta
+from .patches import TemplateMetadata
 from .resources import TRAINING_RUNTIMES
 
 JSON = dict[str, Any]
 
 
+_NOT_NODE = rule(
+    "!self.exists(c, c == 'node')",
+    "containerNames must not include the main node container because PET_* envs are always injected into it",
+)
+_TORCH_PROCESSES = rule(
+    "type(self) == string ? self in ['auto', 'cpu', 'gpu'] : self > 0",
+    "NumProcPerNode must be equal to auto, cpu, gpu, or int value",
+)
+_ONE_POLICY = rule(
+    "[has(self.torch), has(self.mpi), has(self.jax), has(self.xgboost), has(self.flux)].filter(x, x).size() <= 1",
+    "Only one of the policy can be configured",
+)
+_NODES_OR_ELASTIC = rule(
+    "!(has(self.numNodes) && has(self.torch) && has(self.torch.elasticPolicy))",
+    "numNodes should not be set if torch.elasticPolicy is configured",
+)
+_ONE_SCHEDULER = rule(
+    "!(has(self.coscheduling) && has(self.volcano))",
+    "at most one of coscheduling and volcano can be configured",
+)
+
+
 class EnvInjectionTarget(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    job_name: str
-    container_names: list[str]
+    job_name: Annotated[str, mark("Name of the replicated job.", minLength=1, maxLength=253)]
+    container_names: Annotated[
+        list[str],
+        mark(
+            "Containers beside node that get the PET_* variables.",
+            minItems=1,
+            maxItems=8,
+            list_type="set",
+            items={"maxLength": 63},
+            rules=[_NOT_NODE],
+        ),
+    ]
 
 
 class EnvInjection(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    targets: list[EnvInjectionTarget] | None = None
+    targets: Annotated[list[EnvInjectionTarget] | None, mark("Which containers.", maxItems=16, keys=["jobName"])] = None
 
 
 class ElasticPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    max_restarts: int | None = None
-    min_nodes: int | None = None
-    max_nodes: int | None = None
-    metrics: list[JSON] | None = None
+    max_restarts: Annotated[int | None, mark()] = None
+    min_nodes: Annotated[int | None, mark()] = None
+    max_nodes: Annotated[int | None, mark()] = None
+    metrics: Annotated[list[JSON] | None, mark(fragment="kubernetes:autoscaling.v2.MetricSpec", list_type="atomic")] = (
+        None
+    )
 
 
 class TorchPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    env_injection: EnvInjection | None = None
-    num_proc_per_node: int | str | None = None
-    elastic_policy: ElasticPolicy | None = None
+    env_injection: Annotated[EnvInjection | None, mark("Further containers that get the PET_* variables.")] = None
+    num_proc_per_node: Annotated[
+        int | str | None,
+        mark("Processes per node where the TrainJob sets none. Spelling of v2.0 and v2.1.", rules=[_TORCH_PROCESSES]),
+    ] = None
+    elastic_policy: Annotated[ElasticPolicy | None, mark("Accepted for older runtimes; it has no effect yet.")] = None
 
 
 class MPIPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Defaults are those of the schema. An empty implementation means OpenMPI."""
 
-    num_proc_per_node: int = 1
-    mpi_implementation: str = "OpenMPI"
-    ssh_auth_mount_path: str = "/root/.ssh"
-    run_launcher_as_node: bool = False
+    num_proc_per_node: Annotated[
+        int,
+        mark(
+            "Processes on each node.",
+            default=1,
+            rules=[rule("self >= 1", "NumProcPerNode in mpiPolicy must be >= 1")],
+        ),
+    ] = 1
+    mpi_implementation: Annotated[
+        str,
+        mark(
+            "Which MPI the image has; empty means OpenMPI.", default="OpenMPI", enum=["OpenMPI", "Intel", "MPICH", ""]
+        ),
+    ] = "OpenMPI"
+    ssh_auth_mount_path: Annotated[
+        str, mark("Where the SSH keys are mounted.", default="/root/.ssh", maxLength=4096)
+    ] = "/root/.ssh"
+    run_launcher_as_node: Annotated[bool, mark("Whether the launcher trains too.", default=False)] = False
 
 
 class JAXPolicy(msgspec.Struct, frozen=True):
@@ -56,49 +109,60 @@ class XGBoostPolicy(msgspec.Struct, frozen=True):
 
 
 class FluxPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    num_proc_per_node: int = 1
+    num_proc_per_node: Annotated[
+        int,
+        mark(
+            "Processes on each node.",
+            default=1,
+            rules=[rule("self >= 1", "NumProcPerNode in fluxPolicy must be >= 1")],
+        ),
+    ] = 1
 
 
 class MLPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """How many nodes, and at most one framework."""
 
-    num_nodes: int | None = None
-    torch: TorchPolicy | None = None
-    mpi: MPIPolicy | None = None
-    jax: JAXPolicy | None = None
-    xgboost: XGBoostPolicy | None = None
-    flux: FluxPolicy | None = None
+    num_nodes: Annotated[int | None, mark("How many nodes train where the TrainJob does not say.")] = None
+    torch: Annotated[TorchPolicy | None, mark("PyTorch, started by torchrun.")] = None
+    mpi: Annotated[MPIPolicy | None, mark("MPI, started by a launcher over SSH.")] = None
+    jax: Annotated[JAXPolicy | None, mark("JAX.")] = None
+    xgboost: Annotated[XGBoostPolicy | None, mark("XGBoost.")] = None
+    flux: Annotated[FluxPolicy | None, mark("Flux Framework.")] = None
 
 
 class CoschedulingPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    schedule_timeout_seconds: int = 60
+    schedule_timeout_seconds: Annotated[int, mark("Seconds the gang may wait to be scheduled.", default=60)] = 60
 
 
 class NetworkTopology(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    mode: str = "hard"
-    highest_tier_allowed: int = 1
+    mode: Annotated[str, mark("Whether the tier is a must or a wish.", default="hard", enum=["hard", "soft"])] = "hard"
+    highest_tier_allowed: Annotated[int, mark("How far apart the nodes may lie.", default=1, format="")] = 1
 
 
 class VolcanoPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    network_topology: NetworkTopology | None = None
+    network_topology: Annotated[NetworkTopology | None, mark("Where in the network the nodes may lie.")] = None
 
 
 class PodGroupPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    coscheduling: CoschedulingPolicy | None = None
-    volcano: VolcanoPolicy | None = None
+    coscheduling: Annotated[CoschedulingPolicy | None, mark("The scheduler-plugins' coscheduling.")] = None
+    volcano: Annotated[VolcanoPolicy | None, mark("Volcano.")] = None
 
 
 class JobSetTemplate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """The JobSet to be: its metadata (labels, annotations) and its spec, both as written."""
 
-    metadata: JSON | None = None
-    spec: JSON | None = None
+    metadata: Annotated[JSON | None, mark("Labels and annotations of the JobSet.", shape=TemplateMetadata)] = None
+    spec: Annotated[JSON | None, mark("The JobSet to build on.", fragment="jobset")] = None
 
 
 class TrainingRuntimeSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    ml_policy: MLPolicy | None = None
-    pod_group_policy: PodGroupPolicy | None = None
-    template: JobSetTemplate | None = None
+    ml_policy: Annotated[
+        MLPolicy | None, mark("How training is distributed.", rules=[_ONE_POLICY, _NODES_OR_ELASTIC])
+    ] = None
+    pod_group_policy: Annotated[
+        PodGroupPolicy | None, mark("Which scheduler starts the pods together.", rules=[_ONE_SCHEDULER])
+    ] = None
+    template: Annotated[JobSetTemplate | None, mark("The JobSet every TrainJob starts from.", minProperties=1)] = None
 
 
 class TrainingRuntime(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -108,7 +172,7 @@ class TrainingRuntime(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     api_version: str = msgspec.field(default_factory=lambda: TRAINING_RUNTIMES.api_version)
     kind: str = msgspec.field(default_factory=lambda: TRAINING_RUNTIMES.kind)
     metadata: ObjectMeta = ObjectMeta()
-    spec: TrainingRuntimeSpec | None = None
+    spec: Annotated[TrainingRuntimeSpec | None, mark("The runtime.", minProperties=1)] = None
 
     @property
     def is_cluster_scoped(self) -> bool:

@@ -7,10 +7,12 @@ JSON, so that no field we do not know is lost. The older spellings live beside t
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
+from . import patches
+from .markers import IMMUTABLE, mark, rule
 from .metadata import Condition, ObjectMeta, find_condition, is_true
 from .resources import TRAIN_JOBS, TRAINER_GROUP
 
@@ -25,11 +27,27 @@ COMPLETE: Final = "Complete"
 FAILED: Final = "Failed"
 
 
+_STORAGE_URI = rule(
+    "self == '' || self.matches('^[A-Za-z][A-Za-z0-9+.-]*://.+$')",
+    "storageUri may be empty, or it must be a valid URI (scheme://...)",
+)
+_ENV = "containers[].env"
+
+
 class RuntimeRef(msgspec.Struct, frozen=True, rename="camel"):
-    name: str
+    name: Annotated[str, mark("Name of the runtime.", minLength=1, maxLength=253)]
     # Defaults of the schema, so that an object which never met it reads the same.
-    api_group: str = TRAINER_GROUP
-    kind: str = "ClusterTrainingRuntime"
+    api_group: Annotated[str, mark("Group of the runtime's kind.", maxLength=253, default=TRAINER_GROUP)] = (
+        TRAINER_GROUP
+    )
+    kind: Annotated[
+        str,
+        mark(
+            "ClusterTrainingRuntime, or TrainingRuntime for one in the TrainJob's own namespace.",
+            maxLength=253,
+            default="ClusterTrainingRuntime",
+        ),
+    ] = "ClusterTrainingRuntime"
 
     @property
     def group_kind(self) -> str:
@@ -40,74 +58,147 @@ class RuntimeRef(msgspec.Struct, frozen=True, rename="camel"):
 class InitializerStep(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """A dataset or a model to fetch before training."""
 
-    storage_uri: str | None = None
-    env: list[JSON] | None = None
-    secret_ref: JSON | None = None
+    storage_uri: Annotated[
+        str | None,
+        mark("Where it lies, such as hf://org/name or s3://bucket/path.", maxLength=2048, rules=[_STORAGE_URI]),
+    ] = None
+    env: Annotated[
+        list[JSON] | None, mark("Variables of the initializer.", fragment=_ENV, maxItems=128, keys=["name"])
+    ] = None
+    secret_ref: Annotated[
+        JSON | None, mark("Secret with the credentials to fetch it.", fragment="imagePullSecrets[]")
+    ] = None
 
 
 class Initializer(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    dataset: InitializerStep | None = None
-    model: InitializerStep | None = None
+    dataset: Annotated[InitializerStep | None, mark("The dataset to fetch.")] = None
+    model: Annotated[InitializerStep | None, mark("The pre-trained model to fetch.")] = None
 
 
 class Trainer(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """What the trainer's container gets in place of the runtime's values."""
 
-    image: str | None = None
-    command: list[str] | None = None
-    args: list[str] | None = None
-    env: list[JSON] | None = None
-    num_nodes: int | None = None
-    resources_per_node: JSON | None = None
-    num_proc_per_node: IntOrString | None = None
+    image: Annotated[str | None, mark("Container image that trains.", maxLength=500)] = None
+    command: Annotated[
+        list[str] | None,
+        mark("Command of the container.", maxItems=128, list_type="atomic", items={"maxLength": 1048576}),
+    ] = None
+    args: Annotated[
+        list[str] | None,
+        mark("Arguments of the command.", maxItems=128, list_type="atomic", items={"maxLength": 1048576}),
+    ] = None
+    env: Annotated[
+        list[JSON] | None, mark("Variables of the container.", fragment=_ENV, maxItems=128, keys=["name"])
+    ] = None
+    num_nodes: Annotated[int | None, mark("How many nodes train.", minimum=0)] = None
+    resources_per_node: Annotated[
+        JSON | None, mark("Resources each node asks for.", fragment="containers[].resources")
+    ] = None
+    num_proc_per_node: Annotated[
+        IntOrString | None,
+        mark(
+            "How many processes each node runs. A number; auto, cpu and gpu are understood for older manifests.",
+            rules=[rule("type(self) == string || self >= 1", "numProcPerNode must be greater than or equal to 1")],
+        ),
+    ] = None
 
 
 class TrainJobSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    runtime_ref: RuntimeRef
-    initializer: Initializer | None = None
-    trainer: Trainer | None = None
-    runtime_patches: list[JSON] | None = None
-    pod_template_overrides: list[JSON] | None = None
-    pod_spec_overrides: list[JSON] | None = None
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
-    suspend: bool | None = None
-    active_deadline_seconds: int | None = None
-    managed_by: str | None = None
+    runtime_ref: Annotated[RuntimeRef, mark("The runtime to train with.", rules=[IMMUTABLE])]
+    initializer: Annotated[Initializer | None, mark("What to fetch before training.", rules=[IMMUTABLE])] = None
+    trainer: Annotated[Trainer | None, mark("What to train with.", rules=[IMMUTABLE])] = None
+    runtime_patches: Annotated[
+        list[JSON] | None,
+        mark("Changes to the runtime for this job alone.", shape=patches.RuntimePatch, maxItems=16, keys=["manager"]),
+    ] = None
+    pod_template_overrides: Annotated[
+        list[JSON] | None,
+        mark(
+            "Spelling of v2.1; runtimePatches is the modern one.",
+            shape=patches.PodTemplateOverride,
+            list_type="atomic",
+        ),
+    ] = None
+    pod_spec_overrides: Annotated[
+        list[JSON] | None,
+        mark("Spelling of v2.0; runtimePatches is the modern one.", shape=patches.PodSpecOverride, list_type="atomic"),
+    ] = None
+    labels: Annotated[
+        dict[str, str] | None, mark("Labels of the JobSet. Spelling of v2.0; runtimePatches is the modern one.")
+    ] = None
+    annotations: Annotated[
+        dict[str, str] | None, mark("Annotations of the JobSet. Spelling of v2.0; runtimePatches is the modern one.")
+    ] = None
+    suspend: Annotated[
+        bool | None, mark("Whether the job waits: true ends its pods, false starts them.", default=False)
+    ] = None
+    active_deadline_seconds: Annotated[
+        int | None,
+        mark("Seconds the job may run before it fails.", format="int64", minimum=1, rules=[IMMUTABLE]),
+    ] = None
+    managed_by: Annotated[
+        str | None,
+        mark(
+            "Which controller runs the job.",
+            maxLength=253,
+            default=CONTROLLER_NAME,
+            rules=[
+                rule(
+                    f"self in ['{CONTROLLER_NAME}', '{MULTIKUEUE_NAME}']",
+                    f"ManagedBy must be {CONTROLLER_NAME} or {MULTIKUEUE_NAME} if set",
+                ),
+                IMMUTABLE,
+            ],
+        ),
+    ] = None
 
 
 class JobStatus(msgspec.Struct, frozen=True, rename="camel"):
     """How many Jobs of one replicatedJob are in which state; every member is always written."""
 
-    name: str
-    ready: int = 0
-    succeeded: int = 0
-    failed: int = 0
-    active: int = 0
-    suspended: int = 0
+    name: Annotated[str, mark("Name of the replicated job.", minLength=1, maxLength=253)]
+    ready: Annotated[int, mark("Jobs whose pods are ready or done.", minimum=0, required=True)] = 0
+    succeeded: Annotated[int, mark("Jobs that are done.", minimum=0, required=True)] = 0
+    failed: Annotated[int, mark("Jobs that failed.", minimum=0, required=True)] = 0
+    active: Annotated[int, mark("Jobs with pods that run or wait to.", minimum=0, required=True)] = 0
+    suspended: Annotated[int, mark("Jobs that are suspended.", minimum=0, required=True)] = 0
 
 
 class Metric(msgspec.Struct, frozen=True):
-    name: str
-    value: str
+    name: Annotated[str, mark("Name of the metric, such as loss.", minLength=1, maxLength=64)]
+    value: Annotated[str, mark("Its last value.", minLength=1, maxLength=64)]
 
 
 class TrainerStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Progress that the training code reported itself."""
 
-    last_updated_time: str | None = None
-    progress_percentage: int | None = None
-    estimated_remaining_seconds: int | None = None
-    metrics: list[Metric] | None = None
+    last_updated_time: Annotated[str | None, mark("When progress was last reported.", format="date-time")] = None
+    progress_percentage: Annotated[int | None, mark("How much is done.", minimum=0, maximum=100)] = None
+    estimated_remaining_seconds: Annotated[int | None, mark("Seconds still to go.", minimum=0)] = None
+    metrics: Annotated[list[Metric] | None, mark("Metrics of training.", maxItems=256, list_type="atomic")] = None
 
 
 class TrainJobStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    conditions: list[Condition] | None = None
-    jobs_status: list[JobStatus] | None = None
-    trainer_status: TrainerStatus | None = None
-    state: str | None = None
-    message: str | None = None
-    runtime_revision: str | None = None
+    conditions: Annotated[
+        list[Condition] | None, mark("Suspended, Complete and Failed.", maxItems=8, keys=["type"])
+    ] = None
+    jobs_status: Annotated[
+        list[JobStatus] | None, mark("The replicated jobs' states.", maxItems=100, keys=["name"])
+    ] = None
+    trainer_status: Annotated[
+        TrainerStatus | None,
+        mark(
+            "Progress reported by the training code.",
+            rules=[rule("has(self.lastUpdatedTime)", "lastUpdatedTime is required when trainerStatus is present")],
+        ),
+    ] = None
+    state: Annotated[
+        str | None, mark("In one word: Pending, Running, Suspended, Complete or Failed.", maxLength=64)
+    ] = None
+    message: Annotated[str | None, mark("What the job waits for, or what went wrong.", maxLength=32768)] = None
+    runtime_revision: Annotated[
+        str | None, mark("The ControllerRevision that keeps the runtime as this job uses it.", maxLength=253)
+    ] = None
 
 
 class TrainJob(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -116,8 +207,8 @@ class TrainJob(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     kind: str = msgspec.field(default_factory=lambda: TRAIN_JOBS.kind)
     metadata: ObjectMeta = ObjectMeta()
     # Absent when a client sends no spec at all; admission refuses such a job, so most code may assert it.
-    spec: TrainJobSpec | None = None
-    status: TrainJobStatus | None = None
+    spec: Annotated[TrainJobSpec | None, mark("What to train, and with which runtime.")] = None
+    status: Annotated[TrainJobStatus | None, mark("What became of it.", minProperties=1)] = None
 
     @property
     def conditions(self) -> list[Condition]:

@@ -24,11 +24,11 @@ def client_context(
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if certificate and key:
-        _load_chain(context, certificate, key)
+        load_chain(context, certificate, key)
     return context
 
 
-def _load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+def load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     """`ssl` reads certificates from files only, so the pair passes through one that nobody else can read."""
     descriptor, path = tempfile.mkstemp(prefix="trainwright-", suffix=".pem")  # made 0600
     try:

@@ -1,26 +1,61 @@
-"""The operator as a whole: sources, controllers, servers, wired together and run as one TaskGroup.
+"""The operator as a whole: sources, controllers and servers, wired together and run as one TaskGroup.
 
-    async with Operator(client, configuration) as operator:
-        await operator.run()          # until cancelled
+    async with Client.to(kubeconfig.load(path)) as client:
+        await Operator(client, configuration.local()).run()       # until cancelled
 
-The embedded cluster runs it exactly so, with a client of its own kubeconfig; it cannot tell the difference.
+The embedded cluster runs it exactly so, with a client of its own kubeconfig; the operator cannot tell the difference.
+Reconcilers run where the Lease is held; webhooks, progress server, certificates, metrics and probes run in every
+replica.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
-from types import TracebackType
-from typing import Self
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
 
 from trainwright.api.trainjob import TrainJob
 from trainwright.client import Client
-from trainwright.controlloop import Clock, Controller, Key, Manager, SystemClock, Watches, controlled_by, itself
+from trainwright.client.ratelimit import RateLimited
+from trainwright.controlloop import (
+    Clock,
+    Controller,
+    Key,
+    Manager,
+    Reconcile,
+    Source,
+    SystemClock,
+    Watches,
+    controlled_by,
+    itself,
+)
+from trainwright.controlloop.election import Election, ElectionConfig, Fence
 from trainwright.controlloop.source import KeysOf
+from trainwright.operator import pruner, rotation, trainjob, webhooks
+from trainwright.operator.admission import Admission
+from trainwright.operator.certificates import Policy
+from trainwright.operator.configuration import Configuration, seconds
+from trainwright.operator.endpoints import health_application, metrics_application
+from trainwright.operator.guard import RuntimeGuard
 from trainwright.operator.keys import GeneratedKeys
-from trainwright.operator.trainjob import CONTROLLER, TrainJobReconciler
+from trainwright.operator.lifecycle import Lifecycle
+from trainwright.operator.metrics import OperatorMetrics
+from trainwright.operator.progress import ProgressServer, ProgressWriter
+from trainwright.operator.pruner import RevisionPruner
+from trainwright.operator.rotation import CertificateFiles, Rotation
+from trainwright.operator.serving import Server, ServingTLS
+from trainwright.operator.tokens import Tokens
+from trainwright.operator.trainjob import TrainJobReconciler
 from trainwright.operator.views import BY_RUNTIME, Partial, Views
-from trainwright.pipeline import Framework, KeyMaterial
+from trainwright.pipeline import KeyMaterial
 from trainwright.plugins import load
+
+NAMESPACE = "kubeflow-system"
+READY_POLL_SECONDS = 0.2
 
 
 class Operator:
@@ -29,19 +64,76 @@ class Operator:
     def __init__(
         self,
         client: Client,
+        configuration: Configuration | None = None,
         *,
-        framework: Framework | None = None,
+        namespace: str = NAMESPACE,
+        identity: str = "trainwright",
         keys: KeyMaterial | None = None,
         clock: Clock | None = None,
-        workers: int = 1,
+        metrics: OperatorMetrics | None = None,
+        policy: Policy | None = None,
+        unused_revision_seconds: float = pruner.UNUSED_SECONDS,
     ) -> None:
-        clock = clock or SystemClock()
+        self.configuration = configuration or Configuration()
+        self.metrics = metrics or OperatorMetrics()
         self.views = Views()
+        self.ports: dict[str, int] = {}  # of the servers, by name, once they listen
+        self._client = client
+        self._namespace = namespace
+        self._clock = clock or SystemClock()
+        self._election = self._make_election(identity)
+        config = self.configuration
+        service = f"{config.cert_management.webhook_service_name}.{namespace}.svc"
+        self._policy = policy or Policy(service)
+        self._tls = ServingTLS(config.tls)
+        self._framework = load(
+            enabled=config.enabled_plugins,
+            disabled=config.disabled_plugins,
+            progress_server=f"https://{service}:{config.status_server.port}" if config.reports_progress else "",
+        )
+        self._certificates = self._make_certificates()
+        writer = client if self._election is None else Client(Fence(client.transport, self._leads))
+        self.train_jobs = self._train_job_controller(writer, keys or GeneratedKeys())
+        self._manager = Manager(
+            writer,
+            [self.train_jobs, *self._other_controllers(writer, unused_revision_seconds)],
+            lead=self._election.lead if self._election else None,
+            clock=self._clock,
+        )
+        Lifecycle(self.metrics.registry, self.views.jobs, self.views.job_sets, client.server_time.now)
+
+    async def run(self) -> None:
+        """Until cancelled, or until a part fails or leadership is lost: then all of it ends and the error is raised."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._manager.run(), name="controllers")
+            if isinstance(self._certificates, Rotation):
+                group.create_task(self._rotate(self._certificates), name="certificates")
+            elif self._certificates is not None:
+                group.create_task(self._certificates.run(), name="certificates")
+            group.create_task(self._serve(), name="servers")
+
+    @property
+    def is_ready(self) -> bool:
+        return not self.why_not_ready()
+
+    def why_not_ready(self) -> str:
+        if self._certificates is not None and not self._certificates.is_ready:
+            return "certificates are not ready"
+        if self.configuration.webhook.enable and "webhook" not in self.ports:
+            return "the webhook server does not listen yet"
+        if not self._manager.is_synced:
+            waiting = [str(source.resource.plural) for source in self._manager.sources if not source.is_synced]
+            return f"waiting for the first list of: {', '.join(waiting)}"
+        return ""
+
+    # Controllers
+
+    def _train_job_controller(self, client: Client, keys: KeyMaterial) -> Controller:
         views = self.views
-        self._reconciler = TrainJobReconciler(client, views, framework or load(), keys or GeneratedKeys())
-        self.train_jobs = Controller(
-            CONTROLLER,
-            self._reconciler.reconcile,
+        reconciler = TrainJobReconciler(client, views, self._framework, keys, ca_certificate=self._ca_certificate)
+        controller = self._controller(
+            trainjob.CONTROLLER,
+            reconciler.reconcile,
             [
                 Watches(views.jobs),
                 Watches(views.job_sets, itself),  # of the TrainJob's name, whoever owns it
@@ -51,28 +143,39 @@ class Operator:
                 Watches(views.runtimes, self._unfinished_jobs_of("TrainingRuntime")),
                 Watches(views.cluster_runtimes, self._unfinished_jobs_of("ClusterTrainingRuntime")),
             ],
-            workers=workers,
-            clock=clock,
+            kind="TrainJob.trainer.kubeflow.org",
         )
-        for source in (views.job_sets, views.pod_groups, views.volcano_pod_groups):
+        needed: list[Source[Any]] = [views.job_sets, views.pod_groups, views.volcano_pod_groups]
+        for source in needed:
             source.listen_served(self._served)
-        self._manager = Manager(client, [self.train_jobs], clock=clock)
+        return controller
 
-    async def __aenter__(self) -> Self:
-        return self
+    def _other_controllers(self, client: Client, unused_revision_seconds: float) -> Iterable[Controller]:
+        views = self.views
+        prune = RevisionPruner(client, views, self._clock, unused_seconds=unused_revision_seconds)
+        yield self._controller(
+            pruner.CONTROLLER,
+            prune.reconcile,
+            [Watches(views.revisions), Watches(views.jobs, prune.revisions_of)],
+        )
+        for source in (views.runtimes, views.cluster_runtimes):
+            guard = RuntimeGuard(client, views, source, enabled=self.configuration.runtime_guard.enable)
+            yield self._controller(
+                guard.name,
+                guard.reconcile,
+                [Watches(source), Watches(views.jobs, guard.runtimes_of)],
+                kind=f"{guard.resource.kind}.{guard.resource.group}",
+            )
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
-
-    async def run(self) -> None:
-        await self._manager.run()
-
-    @property
-    def is_ready(self) -> bool:
-        """The stores have seen everything once."""
-        return self._manager.is_synced
+    def _controller(self, name: str, reconcile: Reconcile, watches: list[Watches], *, kind: str = "") -> Controller:
+        return Controller(
+            name,
+            reconcile,
+            watches,
+            workers=self.configuration.workers(kind),
+            clock=self._clock,
+            metrics=self.metrics,
+        )
 
     def _unfinished_jobs_of(self, kind: str) -> KeysOf:
         def keys_of(runtime: Partial) -> Iterable[Key]:
@@ -86,6 +189,91 @@ class Operator:
         for job in self.views.jobs.store:
             if not job.is_finished:
                 self.train_jobs.add(_key(job))
+
+    # Leadership and certificates
+
+    def _make_election(self, identity: str) -> Election | None:
+        config = self.configuration.leader_election
+        if config is None or not config.leader_elect:
+            return None
+        election = ElectionConfig(
+            namespace=config.resource_namespace or self._namespace,
+            name=config.resource_name,
+            identity=identity,
+            lease_duration=seconds(config.lease_duration),
+            renew_deadline=seconds(config.renew_deadline),
+            retry_period=seconds(config.retry_period),
+        )
+        return Election(self._client, election, self._clock, metrics=self.metrics)
+
+    def _leads(self) -> bool:
+        return self._election is not None and self._election.is_leading
+
+    def _make_certificates(self) -> Rotation | CertificateFiles | None:
+        config = self.configuration
+        if not (config.webhook.enable or config.reports_progress or _is_on_with_tls(config)):
+            return None
+        if not config.cert_management.enable:
+            return CertificateFiles(self._tls, Path(config.cert_management.cert_dir), self._clock)
+        return Rotation(
+            self._client,
+            self._tls,
+            namespace=self._namespace,
+            secret=config.cert_management.webhook_secret_name,
+            policy=self._policy,
+            clock=self._clock,
+        )
+
+    def _ca_certificate(self) -> str:
+        return self._certificates.ca_certificate if self._certificates is not None else ""
+
+    async def _rotate(self, certificates: Rotation) -> None:
+        controller = self._controller(rotation.CONTROLLER, certificates.reconcile, certificates.watches)
+        controller.add(certificates.key)  # there may be nothing to watch yet
+        await Manager(self._client, [controller], clock=self._clock).run()
+
+    # Servers
+
+    async def _serve(self) -> None:
+        config = self.configuration
+        async with AsyncExitStack() as servers:
+            if config.health.health_probe_bind_address != "0":
+                probes = health_application(self.why_not_ready)
+                await self._listen(servers, "health", probes, config.health.health_probe_bind_address)
+            reviewer = self._client if config.metrics.auth.enabled else None
+            figures = metrics_application(self.metrics.registry, reviewer)
+            if config.metrics.bind_address != "0" and not config.metrics.secure_serving:
+                await self._listen(servers, "metrics", figures, config.metrics.bind_address)
+            if self._certificates is not None:
+                while not self._tls.is_ready:
+                    await self._clock.sleep(READY_POLL_SECONDS)
+            if config.webhook.enable:
+                admission = webhooks.application(Admission(self._client, self._framework), self.metrics)
+                address = f"{config.webhook.host}:{config.webhook.port}"
+                await self._listen(servers, "webhook", admission, address, self._tls)
+            if _is_on_with_tls(config):
+                await self._listen(servers, "metrics", figures, config.metrics.bind_address, self._tls)
+            if config.reports_progress:
+                address = f"{config.status_server.host}:{config.status_server.port}"
+                await self._listen(servers, "progress", self._progress_application(), address, self._tls)
+            await asyncio.Event().wait()
+
+    def _progress_application(self) -> web.Application:
+        config = self.configuration.status_server
+        transport = self._client.transport
+        limited = RateLimited(transport, qps=config.qps, burst=config.burst) if config.qps else transport
+        writer = ProgressWriter(Client(limited), self._clock)
+        return ProgressServer(Tokens(self._client, self._clock), writer).application()
+
+    async def _listen(
+        self, servers: AsyncExitStack, name: str, app: web.Application, address: str, tls: ServingTLS | None = None
+    ) -> None:
+        server = await servers.enter_async_context(Server(app, address, tls))
+        self.ports[name] = server.port
+
+
+def _is_on_with_tls(config: Configuration) -> bool:
+    return config.metrics.bind_address != "0" and config.metrics.secure_serving
 
 
 def _key(job: TrainJob) -> Key:

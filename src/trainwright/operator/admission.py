@@ -1,0 +1,175 @@
+"""What admission decides about TrainJobs and runtimes, apart from HTTP (spec 01 §7, D3, D5, D22).
+
+In: the request of an AdmissionReview. Out: a `Decision`: refused with the reference's words, or admitted with
+warnings and perhaps a patch. The rules are the pipeline's; here is only where the runtime that they need is found.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from trainwright.api.resources import JOB_SETS, PRIORITY_CLASSES
+from trainwright.api.runtime import TrainingRuntime, runtime_from
+from trainwright.api.trainjob import TrainJob, trainjob_from
+from trainwright.client import Client, ClientError, NotFound
+from trainwright.operator.revisions import Revisions
+from trainwright.operator.views import Partial
+from trainwright.pipeline import (
+    Framework,
+    JobSet,
+    Observed,
+    PipelineError,
+    RuntimeNotFound,
+    RuntimeNotSupported,
+    runtime_kind,
+    timestamp,
+)
+from trainwright.pipeline.mutation import mutate
+from trainwright.pipeline.validation import needs_runtime, runtime_not_found, validate_runtime, validate_trainjob
+from trainwright.schema.errors import ErrorType, FieldError, aggregate
+
+JSON = dict[str, Any]
+
+
+class Review(msgspec.Struct, frozen=True, rename="camel"):
+    """`AdmissionReview.request`, as far as it is read."""
+
+    uid: str
+    operation: str = "CREATE"
+    namespace: str = ""
+    object: JSON | None = None
+    old_object: JSON | None = None
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """`code` 200 admits. `patch` is a JSON patch."""
+
+    code: int = 200
+    message: str = ""
+    warnings: tuple[str, ...] = ()
+    patch: list[JSON] | None = None
+
+    def response(self, uid: str) -> JSON:
+        """The body to answer with."""
+        response: JSON = {"uid": uid, "allowed": self.code == 200}
+        if self.code != 200:
+            response["status"] = {"status": "Failure", "message": self.message, "code": self.code}
+            if self.code == 403:
+                response["status"]["reason"] = "Forbidden"
+        if self.warnings:
+            response["warnings"] = list(self.warnings)
+        if self.patch:
+            response["patchType"] = "JSONPatch"
+            response["patch"] = base64.b64encode(msgspec.json.encode(self.patch)).decode()
+        return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
+
+
+def refused(message: str, code: int = 403) -> Decision:
+    return Decision(code, message)
+
+
+class Admission:
+    def __init__(self, client: Client, framework: Framework, *, now: Callable[[], datetime] | None = None) -> None:
+        self._client = client
+        self._framework = framework
+        self._revisions = Revisions(client)
+        self._now = now or (lambda: datetime.fromtimestamp(client.server_time.now(), UTC))
+
+    async def default_train_job(self, review: Review) -> Decision:
+        new = review.object or {}
+        changed = mutate(new, review.old_object, timestamp(self._now()))
+        return Decision(patch=_patch(new, changed))
+
+    async def validate_train_job(self, review: Review) -> Decision:
+        try:
+            job = trainjob_from(_of_namespace(review.object, review.namespace))
+            old = trainjob_from(review.old_object) if review.old_object else None
+        except msgspec.ValidationError as error:
+            return refused(str(error), 400)
+        if job.spec is None:
+            return refused(str(RuntimeNotSupported("")))
+        try:
+            runtime_kind(job.spec.runtime_ref)
+        except RuntimeNotSupported as error:
+            return refused(str(error))
+        if not needs_runtime(job, old):
+            return Decision()
+        try:
+            job_set = await self._job_set(job) if old is not None else None
+            runtime = await self._runtime(job, old, job_set)
+            gang = runtime.spec.pod_group_policy if runtime.spec else None
+            classes = await self._priority_classes() if gang is not None and gang.volcano is not None else None
+        except RuntimeNotFound as error:
+            return refused(str(runtime_not_found(job.spec.runtime_ref, error.cause)))
+        except ClientError as error:
+            return refused(str(FieldError(ErrorType.INTERNAL, "spec.runtimePatches", None, str(error))))
+        try:
+            observed = Observed(jobset=job_set, priority_classes=classes)
+            verdict = validate_trainjob(job, runtime, old, observed, self._framework)
+        except PipelineError as error:
+            return refused(str(error))
+        if verdict.errors:
+            return Decision(403, aggregate(verdict.errors), tuple(verdict.warnings))
+        return Decision(warnings=tuple(verdict.warnings))
+
+    async def validate_training_runtime(self, review: Review) -> Decision:
+        if review.operation == "UPDATE":
+            return Decision()  # as the reference: an update of the namespaced kind is never judged
+        return self._judge_runtime(review)
+
+    async def validate_cluster_training_runtime(self, review: Review) -> Decision:
+        return self._judge_runtime(review)
+
+    def _judge_runtime(self, review: Review) -> Decision:
+        try:
+            runtime = runtime_from(review.object or {})
+        except msgspec.ValidationError as error:
+            return refused(str(error), 400)
+        verdict = validate_runtime(runtime, is_update=review.operation == "UPDATE")
+        if verdict.errors:
+            return Decision(403, aggregate(verdict.errors), tuple(verdict.warnings))
+        return Decision(warnings=tuple(verdict.warnings))
+
+    async def _runtime(self, job: TrainJob, old: TrainJob | None, job_set: JobSet | None) -> TrainingRuntime:
+        """The runtime to judge by: the job's revision once it has one (D5), else the one that is there now."""
+        if old is not None:
+            bound = await self._revisions.read_bound(old, job_set)
+            if bound is not None:
+                return bound
+        assert job.spec is not None
+        return runtime_from(await self._revisions.live_runtime(job.metadata.namespace, job.spec.runtime_ref))
+
+    async def _job_set(self, job: TrainJob) -> JobSet | None:
+        try:
+            return await self._client.get(JOB_SETS, job.metadata.name, job.metadata.namespace, decode=JobSet)
+        except NotFound:
+            return None
+
+    async def _priority_classes(self) -> frozenset[str]:
+        found = await self._client.list(PRIORITY_CLASSES, decode=Partial, metadata_only=True)
+        return frozenset(item.metadata.name for item in found.items or ())
+
+
+def _of_namespace(body: JSON | None, namespace: str) -> JSON:
+    """The object, with the namespace that a client may leave to the path."""
+    body = body or {}
+    metadata = body.get("metadata") or {}
+    return body if metadata.get("namespace") else {**body, "metadata": {**metadata, "namespace": namespace}}
+
+
+def _patch(old: JSON, new: JSON) -> list[JSON] | None:
+    """The JSON patch from one object to the other, by whole members of `metadata` and `spec`."""
+    operations: list[JSON] = []
+    for part in ("metadata", "spec"):
+        before, after = old.get(part) or {}, new.get(part) or {}
+        for name, value in after.items():
+            if name not in before:
+                operations.append({"op": "add", "path": f"/{part}/{name}", "value": value})
+            elif before[name] != value:
+                operations.append({"op": "replace", "path": f"/{part}/{name}", "value": value})
+    return operations or None

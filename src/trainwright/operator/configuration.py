@@ -1,0 +1,241 @@
+"""The configuration file (`config.trainer.kubeflow.org/v1alpha1`, kind `Configuration`), read strictly.
+
+In: YAML text, or nothing for pure defaults. Out: a `Configuration`, or a `ConfigurationError` with every fault in it.
+All fields of the reference are here with its defaults (spec 03 §3); ours besides: `webhook.enable`,
+`statusServer.host`, `certManagement.certDir`, `runtimeGuard.enable`, `enabledPlugins` and `disabledPlugins`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from trainwright.schema.errors import FieldError, aggregate, invalid
+
+API_VERSION = "config.trainer.kubeflow.org/v1alpha1"
+PROGRESS_GATE = "TrainJobStatus"
+GATES = {PROGRESS_GATE: False}
+CERT_DIR = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 - the reference's path, mounted read-only
+
+
+class ConfigurationError(Exception):
+    """The file cannot be read, or says something that cannot be done."""
+
+
+class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    pass
+
+
+class WebhookConfig(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    port: int = 9443
+    host: str = ""  # all interfaces
+    enable: bool = True
+
+
+class MetricsAuth(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    enabled: bool = False
+
+
+class MetricsConfig(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    bind_address: str = ":8443"  # "0" disables
+    secure_serving: bool = True
+    auth: MetricsAuth = MetricsAuth()
+
+
+class HealthConfig(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    health_probe_bind_address: str = ":8081"  # "0" disables
+    readiness_endpoint_name: str = "readyz"
+    liveness_endpoint_name: str = "healthz"
+
+
+class LeaderElectionConfig(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    leader_elect: bool = False
+    resource_lock: str = "leases"
+    resource_namespace: str = ""
+    resource_name: str = ""
+    lease_duration: str = "15s"
+    renew_deadline: str = "10s"
+    retry_period: str = "2s"
+
+
+class ControllerConfig(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    group_kind_concurrency: dict[str, int] = {}
+
+
+class CertManagementConfig(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    enable: bool = True
+    webhook_service_name: str = "kubeflow-trainer-controller-manager"
+    webhook_secret_name: str = "kubeflow-trainer-webhook-cert"  # noqa: S105 - the name of an object
+    cert_dir: str = CERT_DIR
+
+
+class ClientConnectionConfig(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    qps: float = 50.0  # 0 is no limit
+    burst: int = 100
+
+
+class StatusServerConfig(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    port: int = 10443
+    host: str = ""
+    qps: float = 5.0
+    burst: int = 10
+
+
+class TLSConfig(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    min_version: str = ""
+    cipher_suites: list[str] = []
+    next_protos: list[str] = []
+
+
+class RuntimeGuardConfig(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    enable: bool = True
+
+
+class Configuration(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    api_version: str = API_VERSION
+    kind: str = "Configuration"
+    webhook: WebhookConfig = WebhookConfig()
+    metrics: MetricsConfig = MetricsConfig()
+    health: HealthConfig = HealthConfig()
+    leader_election: LeaderElectionConfig | None = None
+    controller: ControllerConfig = ControllerConfig()
+    cert_management: CertManagementConfig = CertManagementConfig()
+    client_connection: ClientConnectionConfig = ClientConnectionConfig()
+    status_server: StatusServerConfig = StatusServerConfig()
+    feature_gates: dict[str, bool] = {}
+    tls: TLSConfig = TLSConfig()
+    runtime_guard: RuntimeGuardConfig = RuntimeGuardConfig()
+    enabled_plugins: list[str] = []
+    disabled_plugins: list[str] = []
+
+    @property
+    def reports_progress(self) -> bool:
+        return self.feature_gates.get(PROGRESS_GATE, self.feature_gates.get("AllAlpha", GATES[PROGRESS_GATE]))
+
+    @property
+    def elects(self) -> bool:
+        return self.leader_election is not None and self.leader_election.leader_elect
+
+    def workers(self, group_kind: str) -> int:
+        return self.controller.group_kind_concurrency.get(group_kind, 1)
+
+
+def parse(text: str, *, feature_gates: str = "") -> Configuration:
+    """The configuration of a file's text, with `A=true,B=false` of the command line over its feature gates."""
+    import yaml
+
+    try:
+        document = yaml.load(text, Loader=_loader(yaml))  # noqa: S506 - a SafeLoader that also refuses duplicate keys
+        configuration = msgspec.convert(document or {}, Configuration)
+    except (yaml.YAMLError, msgspec.ValidationError, _Duplicate) as error:
+        raise ConfigurationError(f"failed to decode config file: {error}") from error
+    if configuration.api_version != API_VERSION or configuration.kind != "Configuration":
+        raise ConfigurationError(
+            f"failed to decode config file: {configuration.api_version} {configuration.kind} is not {API_VERSION}"
+            " Configuration"
+        )
+    if feature_gates:
+        gates = {**configuration.feature_gates, **_gates(feature_gates)}
+        configuration = msgspec.structs.replace(configuration, feature_gates=gates)
+    faults = list(_faults(configuration))
+    if faults:
+        raise ConfigurationError(f"invalid configuration: {aggregate(faults)}")
+    return configuration
+
+
+def local() -> Configuration:
+    """For a laptop: one replica, no listener of any kind, as fast as the machine is."""
+    return Configuration(
+        webhook=WebhookConfig(enable=False),
+        metrics=MetricsConfig(bind_address="0"),
+        health=HealthConfig(health_probe_bind_address="0"),
+        client_connection=ClientConnectionConfig(qps=0.0),
+        controller=ControllerConfig(group_kind_concurrency={"TrainJob.trainer.kubeflow.org": 4}),
+    )
+
+
+def seconds(duration: str) -> float:
+    """Go's spelling of a duration: `15s`, `1m30s`, `500ms`."""
+    units = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|h|m|s)", duration)
+    if not parts or "".join(number + unit for number, unit in parts) != duration:
+        raise ValueError(f"{duration!r} is not a duration; write 15s, 1m30s or 500ms")
+    return sum(float(number) * units[unit] for number, unit in parts)
+
+
+def _faults(configuration: Configuration) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for field, port in (
+        ("webhook.port", configuration.webhook.port),
+        ("statusServer.port", configuration.status_server.port),
+    ):
+        if not 1 <= port <= 65535:
+            faults.append(invalid(field, port, "must be between 1 and 65535"))
+    connection, server = configuration.client_connection, configuration.status_server
+    for field, value in (
+        ("clientConnection.qps", connection.qps),
+        ("clientConnection.burst", connection.burst),
+        ("statusServer.qps", server.qps),
+        ("statusServer.burst", server.burst),
+    ):
+        if value < 0:
+            faults.append(invalid(field, value, "must be greater than or equal to 0"))
+    for kind, workers in configuration.controller.group_kind_concurrency.items():
+        if workers < 1:
+            faults.append(invalid(f"controller.groupKindConcurrency[{kind}]", workers, "must be greater than 0"))
+    for gate in configuration.feature_gates:
+        if gate not in GATES and gate != "AllAlpha":
+            faults.append(invalid(f"featureGates[{gate}]", gate, f"unknown feature gate; there is {', '.join(GATES)}"))
+    if configuration.tls.min_version not in ("", "1.2", "1.3"):
+        faults.append(invalid("tls.minVersion", configuration.tls.min_version, "must be 1.2 or 1.3"))
+    faults.extend(_election_faults(configuration.leader_election))
+    return faults
+
+
+def _election_faults(election: LeaderElectionConfig | None) -> list[FieldError]:
+    if election is None or not election.leader_elect:
+        return []
+    faults = []
+    if not election.resource_name:
+        faults.append(invalid("leaderElection.resourceName", "", "is required when leaderElect is true"))
+    if election.resource_lock not in ("", "leases"):
+        faults.append(invalid("leaderElection.resourceLock", election.resource_lock, "only leases are supported"))
+    try:
+        ordered = seconds(election.retry_period) < seconds(election.renew_deadline) < seconds(election.lease_duration)
+    except ValueError as error:
+        return [*faults, invalid("leaderElection", election.lease_duration, str(error))]
+    if not ordered:
+        detail = "retryPeriod must be less than renewDeadline, and that less than leaseDuration"
+        faults.append(invalid("leaderElection.leaseDuration", election.lease_duration, detail))
+    return faults
+
+
+def _gates(text: str) -> dict[str, bool]:
+    gates = {}
+    for part in text.split(","):
+        name, equals, value = part.strip().partition("=")
+        if not equals or value not in ("true", "false"):
+            raise ConfigurationError(f"feature gate {part!r}: write NAME=true or NAME=false")
+        gates[name] = value == "true"
+    return gates
+
+
+class _Duplicate(Exception):
+    pass
+
+
+def _loader(yaml: Any) -> Any:
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+            seen = set()
+            for key_node, _ in node.value:
+                key = self.construct_object(key_node, deep=True)
+                if key in seen:
+                    raise _Duplicate(f"line {key_node.start_mark.line + 1}: duplicate field {key!r}")
+                seen.add(key)
+            mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+            return mapping
+
+    return Loader

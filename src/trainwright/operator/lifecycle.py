@@ -1,0 +1,74 @@
+"""Figures about TrainJobs themselves: how many there are in which state, how many ended how, how long it took until
+they ran.
+
+Follows the store's changes. What was there before this process began is in the gauges, never in the counters: a
+restart must not look like a thousand new jobs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Callable
+from datetime import datetime
+
+from trainwright.api.trainjob import COMPLETE, TrainJob
+from trainwright.controlloop import Delta, Source
+from trainwright.operator.metrics import JOB_SECONDS, Counter, Histogram, Labels, Measured, Registry
+from trainwright.pipeline import JobSet
+
+STATES = ("Pending", "Running", "Suspended", "Complete", "Failed")
+
+
+class Lifecycle:
+    def __init__(
+        self, registry: Registry, jobs: Source[TrainJob], job_sets: Source[JobSet], now: Callable[[], float]
+    ) -> None:
+        self._jobs = jobs
+        self._now = now
+        self._created = Counter("trainwright_trainjobs_created_total", "TrainJobs created, by runtime", ("runtime",))
+        self._finished = Counter(
+            "trainwright_trainjobs_finished_total", "TrainJobs that ended, by runtime and result", ("runtime", "result")
+        )
+        self._restarts = Counter("trainwright_trainjob_restarts_total", "Restarts of JobSets", ("namespace",))
+        self._to_running = Histogram(
+            "trainwright_trainjob_time_to_running_seconds",
+            "From the creation of a TrainJob until its first pods are ready",
+            ("runtime",),
+            JOB_SECONDS,
+        )
+        states = Measured("trainwright_trainjobs", "TrainJobs there are, by state", self._by_state, ("state",))
+        registry.add(self._created, self._finished, self._restarts, self._to_running, states)
+        jobs.listen(self._job_changed)
+        job_sets.listen(self._job_set_changed)
+
+    def _by_state(self) -> dict[Labels, float]:
+        tally = Tally((job.status.state if job.status else None) or "Pending" for job in self._jobs.store)
+        return {(state,): float(tally[state]) for state in STATES}
+
+    def _job_changed(self, delta: Delta[TrainJob]) -> None:
+        old, new = delta.old, delta.new
+        if not self._jobs.is_synced or new is None:
+            return
+        runtime = new.spec.runtime_ref.name if new.spec else ""
+        if old is None:
+            self._created.add(runtime)
+            return
+        if new.is_finished and not old.is_finished:
+            end = new.condition(COMPLETE)
+            self._finished.add(runtime, "Complete" if end is not None and end.is_true else "Failed")
+        if _state(new) == "Running" and _state(old) not in ("Running", "Suspended"):
+            created = new.metadata.creation_timestamp
+            if created:
+                self._to_running.observe(
+                    runtime, value=max(0.0, self._now() - datetime.fromisoformat(created).timestamp())
+                )
+
+    def _job_set_changed(self, delta: Delta[JobSet]) -> None:
+        if delta.old is not None and delta.new is not None:
+            more = delta.new.status.restarts - delta.old.status.restarts
+            if more > 0:
+                self._restarts.add(delta.new.metadata.namespace, by=more)
+
+
+def _state(job: TrainJob) -> str | None:
+    return job.status.state if job.status else None

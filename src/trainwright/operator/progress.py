@@ -1,0 +1,221 @@
+"""The progress server: training code posts how far it is, and it appears in `status.trainerStatus` (spec 03 §10 with
+D16).
+
+One write per TrainJob at a time: reports that arrive meanwhile wait together, and the newest of them, by
+`lastUpdatedTime`, is the next write. So a chatty job costs itself time and nobody else, and a report that arrives
+late never replaces a newer one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from trainwright.api.resources import TRAIN_JOBS
+from trainwright.client import ApiError, Client, ClientError, Invalid, NotFound
+from trainwright.client.errors import BadRequest
+from trainwright.controlloop import Clock
+from trainwright.operator.tokens import Tokens, bearer
+
+log = logging.getLogger(__name__)
+
+FIELD_MANAGER = "trainer-status"
+PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/{namespace}/trainjobs/{name}/status"
+LARGEST_BODY = 65536
+WRITE_INTERVAL_SECONDS = 0.2  # between two writes for one TrainJob
+
+JSON = dict[str, Any]
+
+
+class _Metric(msgspec.Struct, omit_defaults=True):
+    name: str = ""
+    value: str = ""
+
+
+class TrainerStatus(msgspec.Struct, omit_defaults=True, rename="camel"):
+    progress_percentage: int | None = None
+    estimated_remaining_seconds: int | None = None
+    metrics: list[_Metric] | None = None
+    last_updated_time: str | None = None
+
+
+class Report(msgspec.Struct, omit_defaults=True, rename="camel"):
+    trainer_status: TrainerStatus | None = None
+
+
+_decoder = msgspec.json.Decoder(Report)
+
+
+class Refusal(Exception):
+    """An answer that is not 200."""
+
+    def __init__(self, code: int, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.code, self.message, self.reason = code, message, reason
+
+    def response(self) -> web.Response:
+        body = {"metadata": {}, "status": "Failure", "message": self.message, "reason": self.reason, "code": self.code}
+        return _json(msgspec.json.encode(body), self.code)
+
+
+class ProgressWriter:
+    """Writes reports, one at a time for each TrainJob, newest first."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._pending: dict[tuple[str, str], tuple[TrainerStatus, asyncio.Future[None]]] = {}
+        self._writing: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._newest: dict[tuple[str, str], str] = {}
+
+    async def write(self, namespace: str, name: str, status: TrainerStatus) -> None:
+        """Returns when this report, or a newer one, is stored; raises what the API server said to the write."""
+        key = (namespace, name)
+        if _is_older(status, self._newest.get(key)):
+            return
+        pending = self._pending.get(key)
+        if pending is not None:
+            newest, done = pending
+            if not _is_older(status, newest.last_updated_time):
+                self._pending[key] = (status, done)
+        else:
+            done = asyncio.get_running_loop().create_future()
+            self._pending[key] = (status, done)
+            if key not in self._writing:
+                task = asyncio.create_task(self._drain(key))
+                self._writing[key] = task
+        await asyncio.shield(done)
+
+    async def _drain(self, key: tuple[str, str]) -> None:
+        try:
+            while key in self._pending:
+                status, done = self._pending.pop(key)
+                try:
+                    await self._apply(*key, status)
+                except ClientError as error:
+                    if not done.done():
+                        done.set_exception(error)
+                        done.exception()  # whoever waited may have hung up
+                else:
+                    if status.last_updated_time:
+                        self._newest[key] = status.last_updated_time
+                    if not done.done():
+                        done.set_result(None)
+                await self._clock.sleep(WRITE_INTERVAL_SECONDS)
+        finally:
+            del self._writing[key]
+            if key not in self._pending and len(self._newest) > 10_000:
+                self._newest.clear()  # forgetting costs at most one late report taking effect
+
+    async def _apply(self, namespace: str, name: str, status: TrainerStatus) -> None:
+        # Server-side apply would create a TrainJob that is gone; a uid that is read first makes it fail instead.
+        found = await self._client.get(TRAIN_JOBS, name, namespace, decode=_Stored)
+        stored = found.status.trainer_status if found.status else None
+        if stored is not None and _is_older(status, stored.last_updated_time):
+            return
+        body = {
+            "apiVersion": TRAIN_JOBS.api_version,
+            "kind": TRAIN_JOBS.kind,
+            "metadata": {"name": name, "namespace": namespace, "uid": found.metadata.uid},
+            "status": {"trainerStatus": msgspec.to_builtins(status)},
+        }
+        await self._client.apply(
+            TRAIN_JOBS,
+            body,
+            name=name,
+            namespace=namespace,
+            field_manager=FIELD_MANAGER,
+            subresource="status",
+            decode=bytes,
+        )
+
+
+class _StoredMeta(msgspec.Struct):
+    uid: str
+
+
+class _StoredStatus(msgspec.Struct, rename="camel"):
+    trainer_status: TrainerStatus | None = None
+
+
+class _Stored(msgspec.Struct):
+    metadata: _StoredMeta
+    status: _StoredStatus | None = None
+
+
+class ProgressServer:
+    def __init__(self, tokens: Tokens, writer: ProgressWriter) -> None:
+        self._tokens = tokens
+        self._writer = writer
+
+    def application(self) -> web.Application:
+        app = web.Application(client_max_size=LARGEST_BODY)
+        app.router.add_post(PATH, self._guarded)
+        app.router.add_route("*", "/{anything:.*}", _not_found)
+        return app
+
+    async def _guarded(self, request: web.Request) -> web.StreamResponse:
+        try:
+            return await self._report(request)
+        except Refusal as refusal:
+            return refusal.response()
+        except Exception as error:
+            log.error("progress report: %r", error, exc_info=error)
+            return Refusal(500, "Internal Server Error", "InternalError").response()
+
+    async def _report(self, request: web.Request) -> web.Response:
+        if (request.content_length or 0) > LARGEST_BODY:
+            raise Refusal(413, "Payload too large", "RequestEntityTooLarge")
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        try:
+            allowed = await self._tokens.may_report(bearer(request.headers.get("Authorization")), namespace, name)
+        except ClientError as error:
+            log.warning("progress report for %s/%s: the token could not be checked: %s", namespace, name, error)
+            raise Refusal(500, "Internal error", "InternalError") from error
+        if not allowed:
+            raise Refusal(403, "Forbidden", "Forbidden")
+        try:
+            report = _decoder.decode(await request.read())
+        except (msgspec.DecodeError, msgspec.ValidationError, web.HTTPRequestEntityTooLarge) as error:
+            raise Refusal(422, "Invalid payload", "Invalid") from error
+        if report.trainer_status is not None:
+            await self._store(namespace, name, report.trainer_status)
+        return _json(msgspec.json.encode(report))
+
+    async def _store(self, namespace: str, name: str, status: TrainerStatus) -> None:
+        try:
+            await self._writer.write(namespace, name, status)
+        except NotFound as error:
+            raise Refusal(404, "Train job not found", "NotFound") from error
+        except (Invalid, BadRequest) as error:
+            raise Refusal(422, str(error), "Invalid") from error
+        except ClientError as error:
+            level = logging.DEBUG if isinstance(error, ApiError) and error.code == 409 else logging.WARNING
+            log.log(level, "progress report for %s/%s: %s", namespace, name, error)
+            raise Refusal(500, "Internal error", "InternalError") from error
+
+
+async def _not_found(request: web.Request) -> web.StreamResponse:
+    return Refusal(404, "Not found", "NotFound").response()
+
+
+def _is_older(status: TrainerStatus, than: str | None) -> bool:
+    """RFC 3339 times, compared as times; what has none is never older."""
+    return _moment(status.last_updated_time) < _moment(than) if status.last_updated_time and than else False
+
+
+def _moment(text: str | None) -> float:
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(text or "").timestamp()
+    except ValueError:
+        return float("inf")  # not a time: the CRD's schema will say so
+
+
+def _json(body: bytes, status: int = 200) -> web.Response:
+    return web.Response(status=status, body=body, content_type="application/json")

@@ -1,0 +1,132 @@
+"""`trainwright operator`: from flags to a running operator, and from its end to an exit code.
+
+`run_operator` is all the command line calls. It reads the configuration, finds the API server, and runs until SIGTERM
+or SIGINT (exit 0) or until something ends it (exit 1); a second signal ends it at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from trainwright.client import Client, ClientError, Connection, HttpTransport, Transport
+from trainwright.client import kubeconfig as kubeconfigs
+from trainwright.client.ratelimit import RateLimited
+from trainwright.controlloop.election import LostLease
+from trainwright.operator.certificates import Policy
+from trainwright.operator.configuration import Configuration, ConfigurationError, parse
+from trainwright.operator.manager import NAMESPACE, Operator
+from trainwright.operator.metrics import Counted, OperatorMetrics
+from trainwright.pipeline import PipelineError
+
+log = logging.getLogger(__name__)
+
+
+def run_operator(
+    *,
+    config: Path | None = None,
+    kubeconfig: Path | None = None,
+    feature_gates: str = "",
+    namespace: str | None = None,
+    identity: str | None = None,
+    environment: Mapping[str, str] = os.environ,
+    policy: Policy | None = None,
+) -> int:
+    """Runs the operator in this process; the exit code."""
+    try:
+        configuration = read_configuration(config, feature_gates)
+        connection = find_connection(kubeconfig, environment)
+        return asyncio.run(_run(configuration, connection, namespace, identity, policy))
+    except (ConfigurationError, ClientError, PipelineError) as error:
+        print(f"trainwright operator: {error}", file=sys.stderr)
+        return 1
+
+
+def read_configuration(path: Path | None, feature_gates: str = "") -> Configuration:
+    if path is None:
+        return parse("", feature_gates=feature_gates)
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise ConfigurationError(f"failed to read config file: {path}: {error.strerror}") from error
+    return parse(text, feature_gates=feature_gates)
+
+
+def find_connection(kubeconfig: Path | None, environment: Mapping[str, str]) -> Connection:
+    """The named kubeconfig; else the cluster we run in; else $KUBECONFIG; else ~/.kube/config."""
+    if kubeconfig is not None:
+        return kubeconfigs.load(kubeconfig)
+    host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
+    if host and port and kubeconfigs.SERVICE_ACCOUNT.exists():
+        return kubeconfigs.in_cluster(host=host, port=port)
+    listed = environment.get("KUBECONFIG")
+    paths = [Path(part) for part in listed.split(os.pathsep) if part] if listed else [Path.home() / ".kube" / "config"]
+    return kubeconfigs.load_merged(paths)
+
+
+def operator_namespace() -> str:
+    """Where we run, as the kubelet tells it; the reference's namespace outside a cluster."""
+    file = kubeconfigs.SERVICE_ACCOUNT / "namespace"
+    return file.read_text().strip() if file.exists() else NAMESPACE
+
+
+async def _run(
+    configuration: Configuration,
+    connection: Connection,
+    namespace: str | None,
+    identity: str | None,
+    policy: Policy | None,
+) -> int:
+    metrics = OperatorMetrics()
+    transport: Transport = Counted(HttpTransport(connection), metrics, connection.server.partition("://")[2])
+    limits = configuration.client_connection
+    if limits.qps > 0:
+        transport = RateLimited(transport, qps=limits.qps, burst=limits.burst)
+    async with Client(transport) as client:
+        operator = Operator(
+            client,
+            configuration,
+            namespace=namespace or operator_namespace(),
+            identity=identity or f"{socket.gethostname()}_{os.getpid()}",
+            metrics=metrics,
+            policy=policy,
+        )
+        return await _until_signal(operator)
+
+
+async def _until_signal(operator: Operator) -> int:
+    running = asyncio.ensure_future(operator.run())
+    asked_to_stop = False
+
+    def stop() -> None:
+        nonlocal asked_to_stop
+        if asked_to_stop:
+            os._exit(1)
+        asked_to_stop = True
+        running.cancel()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    try:
+        await running
+    except asyncio.CancelledError:
+        return 0 if asked_to_stop else 1
+    except BaseExceptionGroup as group:
+        for error in _leaves(group):
+            known = isinstance(error, (LostLease, ConfigurationError, ClientError))
+            log.error("%s", error, exc_info=None if known else error)
+    return 1
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found

@@ -1,0 +1,113 @@
+"""Whose token is it? Checks a progress report's token, and that its pod belongs to the TrainJob (spec 03 §10.1 with
+D16).
+
+The API server itself judges the token (TokenReview): signature, issuer, expiry, audience, and that the pod it is
+bound to still exists. Then the pod's owners are followed, by uid: pod → Job → JobSet → TrainJob. A verdict is
+remembered for a minute, a refusal for a few seconds, so that a thousand reports cost a few requests.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import msgspec
+
+from trainwright.api.metadata import ObjectMeta, OwnerReference
+from trainwright.api.resources import JOB_SETS, JOBS, PODS, TRAIN_JOBS, Resource
+from trainwright.client import Client, NotFound
+from trainwright.controlloop import Clock
+from trainwright.operator.views import Partial
+
+TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False)
+GOOD_SECONDS = 60.0
+BAD_SECONDS = 5.0
+REMEMBERED = 10_000
+LONGEST_TOKEN = 8192
+
+
+class _User(msgspec.Struct, frozen=True):
+    username: str = ""
+    extra: dict[str, list[str]] | None = None
+
+
+class _ReviewStatus(msgspec.Struct, frozen=True):
+    authenticated: bool = False
+    user: _User = _User()
+    audiences: list[str] | None = None
+
+
+class _TokenReview(msgspec.Struct, frozen=True):
+    status: _ReviewStatus = _ReviewStatus()
+
+
+def audience(namespace: str, name: str) -> str:
+    return f"trainer.kubeflow.org/v1alpha1/namespaces/{namespace}/trainjobs/{name}/status"
+
+
+def bearer(header: str | None) -> str:
+    """The token of an Authorization header; "" when it is anything but `Bearer <token>`."""
+    words = (header or "").split()
+    return words[1] if len(words) == 2 and words[0].lower() == "bearer" else ""
+
+
+class Tokens:
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._known: OrderedDict[tuple[str, str, str], tuple[bool, float]] = OrderedDict()
+
+    async def may_report(self, token: str, namespace: str, name: str) -> bool:
+        """Whether the bearer is a pod of this TrainJob."""
+        if not token or len(token) > LONGEST_TOKEN:
+            return False
+        key = (token, namespace, name)
+        known = self._known.get(key)
+        if known is not None and self._clock.now() < known[1]:
+            return known[0]
+        verdict = await self._judge(token, namespace, name)
+        self._known[key] = (verdict, self._clock.now() + (GOOD_SECONDS if verdict else BAD_SECONDS))
+        self._known.move_to_end(key)
+        while len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+        return verdict
+
+    async def _judge(self, token: str, namespace: str, name: str) -> bool:
+        wanted = audience(namespace, name)
+        body: dict[str, Any] = {
+            "apiVersion": TOKEN_REVIEWS.api_version,
+            "kind": TOKEN_REVIEWS.kind,
+            "spec": {"token": token, "audiences": [wanted]},
+        }
+        review: _TokenReview = await self._client.create(TOKEN_REVIEWS, body, decode=_TokenReview)
+        status = review.status
+        if not status.authenticated or wanted not in (status.audiences or ()):
+            return False
+        if not status.user.username.startswith(f"system:serviceaccount:{namespace}:"):
+            return False
+        extra = status.user.extra or {}
+        pods = extra.get("authentication.kubernetes.io/pod-name") or []
+        uids = extra.get("authentication.kubernetes.io/pod-uid") or []
+        if len(pods) != 1 or len(uids) != 1:
+            return False
+        return await self._belongs(namespace, pods[0], uids[0], name)
+
+    async def _belongs(self, namespace: str, pod: str, uid: str, train_job: str) -> bool:
+        """Follows controlling owners from the pod up; each step must be the very object that the reference means."""
+        owner: OwnerReference | None = OwnerReference("v1", "Pod", pod, uid)
+        for resource in (PODS, JOBS, JOB_SETS, TRAIN_JOBS):
+            if owner is None or owner.kind != resource.kind:
+                return False
+            if resource is TRAIN_JOBS and owner.name != train_job:
+                return False
+            metadata = await self._look(resource, owner.name, namespace)
+            if metadata is None or metadata.uid != owner.uid:
+                return False
+            owner = metadata.controller
+        return True
+
+    async def _look(self, resource: Resource, name: str, namespace: str) -> ObjectMeta | None:
+        try:
+            return (await self._client.get(resource, name, namespace, decode=Partial, metadata_only=True)).metadata
+        except NotFound:
+            return None

@@ -14,7 +14,8 @@ import asyncio
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from aiohttp import web
 
@@ -38,7 +39,7 @@ from trainwright.controlloop.source import KeysOf
 from trainwright.operator import pruner, rotation, trainjob, webhooks
 from trainwright.operator.admission import Admission
 from trainwright.operator.certificates import Policy
-from trainwright.operator.configuration import Configuration, seconds
+from trainwright.operator.configuration import Configuration, local, seconds
 from trainwright.operator.endpoints import health_application, metrics_application
 from trainwright.operator.guard import RuntimeGuard
 from trainwright.operator.keys import GeneratedKeys
@@ -51,7 +52,7 @@ from trainwright.operator.serving import Server, ServingTLS
 from trainwright.operator.tokens import Tokens
 from trainwright.operator.trainjob import TrainJobReconciler
 from trainwright.operator.views import BY_RUNTIME, Partial, Views
-from trainwright.pipeline import KeyMaterial
+from trainwright.pipeline import Framework, KeyMaterial
 from trainwright.plugins import load
 
 NAMESPACE = "kubeflow-system"
@@ -68,13 +69,14 @@ class Operator:
         *,
         namespace: str = NAMESPACE,
         identity: str = "trainwright",
+        framework: Framework | None = None,
         keys: KeyMaterial | None = None,
         clock: Clock | None = None,
         metrics: OperatorMetrics | None = None,
         policy: Policy | None = None,
         unused_revision_seconds: float = pruner.UNUSED_SECONDS,
     ) -> None:
-        self.configuration = configuration or Configuration()
+        self.configuration = configuration or local()
         self.metrics = metrics or OperatorMetrics()
         self.views = Views()
         self.ports: dict[str, int] = {}  # of the servers, by name, once they listen
@@ -86,7 +88,7 @@ class Operator:
         service = f"{config.cert_management.webhook_service_name}.{namespace}.svc"
         self._policy = policy or Policy(service)
         self._tls = ServingTLS(config.tls)
-        self._framework = load(
+        self._framework = framework or load(
             enabled=config.enabled_plugins,
             disabled=config.disabled_plugins,
             progress_server=f"https://{service}:{config.status_server.port}" if config.reports_progress else "",
@@ -101,6 +103,14 @@ class Operator:
             clock=self._clock,
         )
         Lifecycle(self.metrics.registry, self.views.jobs, self.views.job_sets, client.server_time.now)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing outlives `run`: all its tasks and servers end with it."""
 
     async def run(self) -> None:
         """Until cancelled, or until a part fails or leadership is lost: then all of it ends and the error is raised."""

@@ -1,0 +1,106 @@
+"""Names, addresses and ports of the pods of one job."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from trainwright.embedded.node.addresses import Addresses, PodName, Ports, Rewriter, free_port, hosts_file
+
+PORTS = {29500: 20123}
+
+
+def test_every_pod_gets_an_address_of_its_own_and_keeps_it() -> None:
+    addresses = Addresses()
+    given = [addresses.of(f"uid-{number}") for number in range(1000)]
+    assert len(set(given)) == 1000
+    assert addresses.of("uid-7") == given[7]
+    assert all(address.startswith("127.") and not address.startswith("127.0.") for address in given)
+
+
+def test_an_address_taken_before_a_restart_is_not_given_again() -> None:
+    first = Addresses().of("a")
+    addresses = Addresses({"a": first})
+    assert addresses.of("b") != first
+    addresses.release("a")
+    assert "a" not in addresses.taken
+
+
+def test_a_port_that_somebody_listens_on_is_not_given() -> None:
+    with socket.socket() as taken:
+        port = free_port(set())
+        taken.bind(("", port))
+        taken.listen()
+        assert free_port(set()) != port
+
+
+def test_two_jobs_never_share_a_port_and_one_job_keeps_its_own() -> None:
+    ports = Ports()
+    one, other = ports.of(("ns", "a"), [29500]), ports.of(("ns", "b"), [29500])
+    assert one[29500] != other[29500]
+    assert ports.of(("ns", "a"), [29500]) == one
+
+
+def test_hosts_name_every_pod_short_and_in_full() -> None:
+    text = hosts_file([PodName("ns", "j-node-0-0", "j", "127.64.0.1")], "127.0.0.1 localhost\n")
+    line = next(line for line in text.splitlines() if line.startswith("127.64"))
+    assert line.split() == [
+        "127.64.0.1",
+        "j-node-0-0.j.ns.svc.cluster.local",
+        "j-node-0-0.j.ns.svc",
+        "j-node-0-0.j",
+        "j-node-0-0",
+    ]
+    assert text.endswith("127.0.0.1 localhost\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "t1", "t0"),
+    [
+        ("PET_MASTER_PORT", "29500", "20123", "20123"),
+        ("DMLC_TRACKER_PORT", "29500", "20123", "20123"),
+        ("PET_MASTER_ADDR", "j-node-0-0.j", "j-node-0-0.j", "127.0.0.1"),
+        ("JAX_COORDINATOR_ADDRESS", "j-node-0-0.j:29500", "j-node-0-0.j:20123", "127.0.0.1:20123"),
+        ("URL", "tcp://j-node-0-0.j.ns.svc:29500/x", "tcp://j-node-0-0.j.ns.svc:20123/x", "tcp://127.0.0.1:20123/x"),
+        ("OTHER", "example.com:29500", "example.com:29500", "example.com:29500"),
+        ("BATCH", "29500", "29500", "29500"),
+        ("FILE", "data.j.txt", "data.j.txt", "data.j.txt"),
+        ("HOSTS", "a-0.j,a-1.j", "a-0.j,a-1.j", "127.0.0.1,127.0.0.1"),
+    ],
+)
+def test_only_the_jobs_own_names_and_ports_change(name: str, value: str, t1: str, t0: str) -> None:
+    rewriter = Rewriter("ns", "j")
+    assert rewriter.variable(name, value, PORTS, to_loopback=False) == t1
+    assert rewriter.variable(name, value, PORTS, to_loopback=True) == t0
+
+
+def test_ports_are_found_wherever_frameworks_put_them() -> None:
+    rewriter = Rewriter("ns", "j")
+    assert rewriter.ports({"PET_MASTER_PORT": "29500"}, []) == {29500}
+    assert rewriter.ports({}, ["torchrun", "--rdzv_endpoint=j-node-0-0.j:29400"]) == {29400}
+    assert rewriter.ports({}, ["torchrun", "--master_port", "1234"]) == {1234}
+    assert rewriter.ports({"LEARNING_RATE": "1"}, ["sh", "-c", "echo a:29500"]) == set()
+
+
+def test_arguments_change_in_every_spelling() -> None:
+    argv = [
+        "torchrun",
+        "--master_port",
+        "29500",
+        "--rdzv_endpoint=j-node-0-0.j:29500",
+        "sh -c '--master-port=29500'",
+        "29500",
+    ]
+    assert Rewriter("ns", "j").arguments(argv, PORTS, to_loopback=False) == [
+        "torchrun",
+        "--master_port",
+        "20123",
+        "--rdzv_endpoint=j-node-0-0.j:20123",
+        "sh -c '--master-port=20123'",
+        "29500",
+    ]
+
+
+def test_a_pod_without_a_service_has_no_names_to_change() -> None:
+    assert Rewriter("ns", "").text("a.b:29500", PORTS, to_loopback=True) == "a.b:29500"

@@ -1,0 +1,153 @@
+"""From a pod to what its supervisor runs, and what is refused instead."""
+
+from __future__ import annotations
+
+import base64
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainwright.embedded.node import support, volumes
+from trainwright.embedded.node.environment import Facts, Sources, Unresolved
+from trainwright.embedded.node.launch import Launch, Place, hostname_of, machine_variables
+from trainwright.embedded.node.record import PodDirectory
+from trainwright.embedded.node.tiers import T0_ISOLATION, Tier
+
+T1 = Tier("T1", {"user": True, "mount": True, "pid": True}, "all allowed")
+T0 = Tier("T0", T0_ISOLATION, "namespaces are not allowed here")
+
+
+def pod(container: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    whole = {"name": "node", "command": ["torchrun", "train.py"], **(container or {})}
+    metadata = {"name": "j-node-0-0-abcde", "namespace": "ns", "uid": "u1"}
+    return {"metadata": metadata, "spec": {"containers": [whole], "hostname": "j-node-0-0", "subdomain": "j", **spec}}
+
+
+def launch(of: dict[str, Any], directory: Path, tier: Tier = T1, sources: Sources | None = None) -> Launch:
+    address = "127.64.0.1" if tier is T1 else "127.0.0.1"
+    place = Place(
+        directory=PodDirectory(directory),
+        tier=tier,
+        address=address,
+        facts=Facts(address, "127.0.0.1", {}),
+        machine={"PATH": "/bin"},
+        notify=directory / "changes",
+    )
+    return Launch(of, place, sources or Sources(), {})
+
+
+MASTER = {"env": [{"name": "PET_MASTER_ADDR", "value": "j-node-0-0.j"}, {"name": "PET_MASTER_PORT", "value": "29500"}]}
+
+
+def test_a_torch_pod_keeps_its_master_by_name_and_gets_a_port_of_its_jobs_own(tmp_path: Path) -> None:
+    prepared = launch(pod(MASTER), tmp_path)
+    assert prepared.ports() == {29500}
+    (container,) = prepared.pod_to_run({29500: 20001})["containers"]
+    assert container["env"]["PET_MASTER_ADDR"] == "j-node-0-0.j"
+    assert container["env"]["PET_MASTER_PORT"] == "20001"
+    assert container["env"]["HOSTNAME"] == "j-node-0-0"
+    assert container["env"]["TRAINWRIGHT_POD"] == "u1"
+    assert container["cwd"] == str(tmp_path / "work")
+
+
+def test_without_namespaces_names_become_loopback(tmp_path: Path) -> None:
+    (container,) = launch(pod(MASTER), tmp_path, T0).pod_to_run({29500: 20001})["containers"]
+    assert container["env"]["PET_MASTER_ADDR"] == "127.0.0.1"
+
+
+def test_arguments_see_the_rewritten_variables(tmp_path: Path) -> None:
+    container = {**MASTER, "args": ["--port=$(PET_MASTER_PORT)", "--rdzv_endpoint=j-node-0-0.j:29500"]}
+    (made,) = launch(pod(container), tmp_path).pod_to_run({29500: 20001})["containers"]
+    assert made["argv"][-2:] == ["--port=20001", "--rdzv_endpoint=j-node-0-0.j:20001"]
+
+
+def test_the_machines_programs_are_found_and_its_secrets_stay_out() -> None:
+    made = machine_variables({"PATH": "/usr/bin", "HOME": "/h", "LC_ALL": "C", "AWS_SECRET_ACCESS_KEY": "x"})
+    assert made["PATH"] == f"{Path(sys.executable).parent}{os.pathsep}/usr/bin"
+    assert (made["HOME"], made["LC_ALL"]) == ("/h", "C")
+    assert "AWS_SECRET_ACCESS_KEY" not in made
+
+
+def test_a_host_name_fits_the_kernels_limit() -> None:
+    assert len(hostname_of({"metadata": {"name": "x" * 100}, "spec": {}})) == 63
+
+
+def test_config_maps_and_secrets_become_files_at_their_mount_paths(tmp_path: Path) -> None:
+    sources = Sources(
+        {"c": {"data": {"hostfile": "node-0\n", "unused": ""}}},
+        {"s": {"data": {"id_rsa": base64.b64encode(b"key").decode()}}},
+    )
+    mounts = [
+        {"name": "hosts", "mountPath": "/etc/mpi"},
+        {"name": "ssh", "mountPath": "/root/.ssh", "readOnly": True},
+        {"name": "scratch", "mountPath": "/data", "subPath": "run-1"},
+    ]
+    declared = [
+        {
+            "name": "hosts",
+            "configMap": {"name": "c", "items": [{"key": "hostfile", "path": "a/hostfile", "mode": 0o600}]},
+        },
+        {"name": "ssh", "secret": {"secretName": "s", "defaultMode": 0o400}},
+        {"name": "scratch", "emptyDir": {}},
+    ]
+    prepared = launch(pod({"volumeMounts": mounts}, volumes=declared), tmp_path, sources=sources)
+    (container,) = prepared.pod_to_run({})["containers"]
+    volumes.write(prepared.volumes, container["mounts"])
+    by_target = {mount["target"]: mount for mount in container["mounts"]}
+    hostfile = Path(by_target["/etc/mpi"]["source"], "a/hostfile")
+    assert (hostfile.read_text(), hostfile.stat().st_mode & 0o777) == ("node-0\n", 0o600)
+    assert not Path(by_target["/etc/mpi"]["source"], "unused").exists()
+    key = Path(by_target["/root/.ssh"]["source"], "id_rsa")
+    assert (key.stat().st_mode & 0o777, by_target["/root/.ssh"]["readOnly"]) == (0o400, True)
+    assert Path(by_target["/data"]["source"]).is_dir()
+    assert by_target["/data"]["source"].endswith("scratch/run-1")
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../../x"])
+def test_no_path_leads_out_of_its_volume(tmp_path: Path, path: str) -> None:
+    mounts = [{"name": "v", "mountPath": "/v", "subPath": path}]
+    prepared = launch(pod({"volumeMounts": mounts}, volumes=[{"name": "v", "emptyDir": {}}]), tmp_path)
+    with pytest.raises(Unresolved, match="leads out of its volume"):
+        prepared.pod_to_run({})
+
+
+def test_a_host_path_must_be_there(tmp_path: Path) -> None:
+    gone = [{"name": "v", "hostPath": {"path": str(tmp_path / "gone")}}]
+    with pytest.raises(Unresolved, match="is not there"):
+        launch(pod(volumes=gone), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"container": {"command": None}}, "no image to take a default command from: set command"),
+        ({"container": {"command": None, "args": ["x"]}}, "no image to take an entry point for args from: set command"),
+        ({"container": {"livenessProbe": {"exec": {}}}}, "liveness probes are not supported by the local node yet"),
+        (
+            {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}]},
+            "persistentVolumeClaim volumes are not",
+        ),
+        ({"securityContext": {"runAsUser": 4242}}, "runAsUser 4242 is not supported by the local node"),
+        ({"initContainers": [{"name": "s", "command": ["x"], "restartPolicy": "Always"}]}, "sidecars"),
+    ],
+)
+def test_what_is_not_supported_is_refused_with_a_sentence(change: dict[str, Any], sentence: str) -> None:
+    container = change.pop("container", None)
+    (refusal,) = support.refusals(pod(container, **change), T1)
+    assert sentence in refusal
+
+
+def test_volumes_are_refused_where_nothing_can_be_mounted() -> None:
+    asking = pod({"volumeMounts": [{"name": "v", "mountPath": "/v"}]}, volumes=[{"name": "v", "emptyDir": {}}])
+    assert support.refusals(asking, T1) == []
+    assert support.refusals(asking, T0) == [
+        "container node: volumes cannot be mounted here, because namespaces are not allowed here"
+    ]
+
+
+def test_what_has_no_effect_is_noted() -> None:
+    noted = support.notes(pod({"resources": {"limits": {"cpu": 1}}, "securityContext": {"privileged": True}}))
+    assert noted[1:] == ["resource limits are not enforced", "securityContext has no effect in: privileged"]

@@ -2,7 +2,8 @@
 
 In: YAML text, or nothing for pure defaults. Out: a `Configuration`, or a `ConfigurationError` with every fault in it.
 All fields of the reference are here with its defaults (spec 03 §3); ours besides: `webhook.enable`,
-`statusServer.host`, `certManagement.certDir`, `runtimeGuard.enable`, `enabledPlugins` and `disabledPlugins`.
+`statusServer.host`, `certManagement.certDir`, `runtimeGuard.enable`, `plugins.enabledPlugins` and
+`plugins.disabledPlugins`.
 """
 
 from __future__ import annotations
@@ -93,6 +94,13 @@ class RuntimeGuardConfig(_Strict, frozen=True, forbid_unknown_fields=True, renam
     enable: bool = True
 
 
+class PluginsConfig(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """`*` is all that are not named; the order of the enabled ones is the order in which they run."""
+
+    enabled_plugins: list[str] = []
+    disabled_plugins: list[str] = []
+
+
 class Configuration(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):
     api_version: str = API_VERSION
     kind: str = "Configuration"
@@ -107,8 +115,7 @@ class Configuration(_Strict, frozen=True, forbid_unknown_fields=True, rename="ca
     feature_gates: dict[str, bool] = {}
     tls: TLSConfig = TLSConfig()
     runtime_guard: RuntimeGuardConfig = RuntimeGuardConfig()
-    enabled_plugins: list[str] = []
-    disabled_plugins: list[str] = []
+    plugins: PluginsConfig = PluginsConfig()
 
     @property
     def reports_progress(self) -> bool:

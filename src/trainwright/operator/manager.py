@@ -89,8 +89,8 @@ class Operator:
         self._policy = policy or Policy(service)
         self._tls = ServingTLS(config.tls)
         self._framework = framework or load(
-            enabled=config.enabled_plugins,
-            disabled=config.disabled_plugins,
+            enabled=config.plugins.enabled_plugins,
+            disabled=config.plugins.disabled_plugins,
             progress_server=f"https://{service}:{config.status_server.port}" if config.reports_progress else "",
         )
         self._certificates = self._make_certificates()

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kube.binaries import build
+from kube.crds import install_crds
 from trainwright.testing.controlplane import RealControlPlane
 
 HERE = Path(__file__).resolve().parent
@@ -42,6 +43,8 @@ def programs() -> BuiltPrograms:
 def plane(programs: BuiltPrograms, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealControlPlane]:
     directory = tmp_path_factory.mktemp("plane")
     with RealControlPlane(programs, directory) as running:
+        install_crds(running)
+        running.admin.create("/api/v1/namespaces", {"metadata": {"name": "kubeflow-system"}})
         print(f"control plane ready in {running.seconds_to_ready:.1f} s", file=sys.stderr)
         yield running
     shutil.rmtree(directory / "etcd", ignore_errors=True)

@@ -11,16 +11,18 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 
 from kube.equality import env_order_is_chance, is_revision, keyed
 from trainwright.client import Client
+from trainwright.operator.configuration import StatusServerConfig, local
 from trainwright.operator.manager import Operator
-from trainwright.plugins import load
 from trainwright.testing.controlplane import RealControlPlane, documents
 from trainwright.testing.operators import OperatorInThread
 from trainwright.testing.ownership import owned_fields
+from trainwright.testing.processes import free_port
 from trainwright.testing.rest import Object
 
 CASES = Path(__file__).resolve().parents[1] / "conformance" / "cases"
@@ -60,10 +62,12 @@ def read(path: Path) -> list[Object]:
 @pytest.fixture(scope="module")
 def operator(plane: RealControlPlane, request: pytest.FixtureRequest) -> Iterator[OperatorInThread]:
     """With progress reporting or without: the cases say under which they were recorded."""
-    server = "https://progress.example:10443" if request.param else ""
+    gates = {"TrainJobStatus": bool(request.param)}
+    server = StatusServerConfig(host="127.0.0.1", port=free_port())
+    configuration = msgspec.structs.replace(local(), feature_gates=gates, status_server=server)
 
     def make(client: Client) -> Operator:
-        return Operator(client, framework=load(progress_server=server))
+        return Operator(client, configuration)
 
     with OperatorInThread(plane.user_kubeconfig("conforming-operator", "system:masters"), make=make) as running:
         yield running

@@ -1,0 +1,59 @@
+"""Where a run ended, with everything masked that two runs of the same story may differ in.
+
+In: a REST client and a namespace. Out: the objects of a namespace as plain data that compares equal when two stories
+ended alike: UIDs, versions, times, key material and the namespace's own name are masked, managed fields untimed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from trainwright.testing.rest import Object, Rest
+
+COLLECTIONS = (
+    "/apis/trainer.kubeflow.org/v1alpha1/namespaces/{}/trainjobs",
+    "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets",
+    "/apis/apps/v1/namespaces/{}/controllerrevisions",
+    "/api/v1/namespaces/{}/configmaps",
+    "/api/v1/namespaces/{}/secrets",
+)
+
+_TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_HIDDEN = ("uid", "resourceVersion", "generation", "creationTimestamp", "selfLink")
+
+
+def end_state(rest: Rest, namespace: str, collections: Iterable[str] = COLLECTIONS) -> dict[str, Object]:
+    """Every object of the collections by kind and name, masked."""
+    state = {}
+    for path in collections:
+        listed = rest.get(path.format(namespace))
+        kind = str(listed["kind"]).removesuffix("List")
+        for item in listed["items"]:
+            state[f"{kind}/{item['metadata']['name']}"] = masked(item, kind, namespace)
+    return state
+
+
+def masked(item: Object, kind: str, namespace: str) -> Object:
+    item = json.loads(json.dumps(item).replace(namespace, "<namespace>"))
+    for key in _HIDDEN:
+        item["metadata"].pop(key, None)
+    for owner in item["metadata"].get("ownerReferences", []):
+        owner["uid"] = "<uid>"
+    for entry in item["metadata"].get("managedFields", []):
+        entry.pop("time", None)
+    item["metadata"].get("managedFields", []).sort(key=lambda entry: (entry["manager"], entry["operation"], str(entry)))
+    if kind == "Secret":
+        item["data"] = dict.fromkeys(item.get("data", {}), "<generated>")
+    without_times: Object = _without_times(item)
+    return without_times
+
+
+def _without_times(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {key: _without_times(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_without_times(value) for value in node]
+    return _TIME.sub("<time>", node) if isinstance(node, str) else node

@@ -85,6 +85,51 @@ def _delete(parser: Arguments) -> None:
     _cluster(parser)
 
 
+def _files(parser: Arguments) -> None:
+    parser.add_argument(
+        "-f",
+        "--filename",
+        dest="files",
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="YAML or JSON with TrainJobs and runtimes, - for standard input; may be given again",
+    )
+    parser.add_argument("-n", "--namespace", metavar="NS", help="the namespace of objects that name none")
+    parser.add_argument("--config", metavar="FILE", help="the operator's configuration")
+    parser.add_argument("--feature-gates", metavar="GATE=BOOL,…", help="such as TrainJobStatus=true")
+
+
+def _render(parser: Arguments) -> None:
+    _files(parser)
+    parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml", help="how to print (default: yaml)")
+
+
+def _validate(parser: Arguments) -> None:
+    _files(parser)
+    parser.add_argument(
+        "--patch", metavar="UPDATE", help="a file with a merge patch: validate it as an update of the TrainJob"
+    )
+
+
+def _explain(parser: Arguments) -> None:
+    parser.add_argument(
+        "path", nargs="?", metavar="PATH", help="only what is under this field, such as spec.replicatedJobs"
+    )
+    _files(parser)
+    parser.add_argument("-o", "--output", choices=("tree", "json"), default="tree", help="how to print (default: tree)")
+
+
+def _operator(parser: Arguments) -> None:
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="the operator's configuration (default: all defaults)"
+    )
+    parser.add_argument(
+        "--kubeconfig", type=Path, metavar="FILE", help="how to reach the cluster (default: the pod's own way)"
+    )
+    parser.add_argument("--feature-gates", default="", metavar="GATE=BOOL,…", help="such as TrainJobStatus=true")
+
+
 def _port(text: str) -> int:
     port = int(text)
     if not 0 <= port <= 65535:
@@ -107,6 +152,22 @@ COMMANDS = (
     Command("get", "show TrainJobs with what they wait for, the runtimes there are, or the pods", _get, "get:get"),
     Command("logs", "print what a TrainJob's ranks printed, each line with its rank in front", _logs, "logs:logs"),
     Command("delete", "delete a TrainJob and wait until nothing of it is left", _delete, "delete:delete"),
+    Command(
+        "render", "print every object a cluster would get for a TrainJob, with no cluster", _render, "render:render"
+    ),
+    Command(
+        "validate",
+        "say every reason a TrainJob or runtime would be refused, with no cluster",
+        _validate,
+        "validate:validate",
+    ),
+    Command(
+        "explain",
+        "say why each field of each rendered object has its value, with no cluster",
+        _explain,
+        "explain:explain",
+    ),
+    Command("operator", "run the operator in a cluster", _operator, "operate:operate"),
 )
 
 

@@ -13,25 +13,24 @@ import re
 from collections.abc import Callable
 from datetime import date
 
-_DATE_TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
-_DURATION = re.compile(r"[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
-_SPELLED_DURATION = re.compile(
-    r"((?:\d+)\s*(?:ns|nanos?|nanoseconds?|us|µs|micros?|microseconds?|ms|millis?|milliseconds?|s|secs?|seconds?"
-    r"|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)\s*)+",
-    re.IGNORECASE,
+_DATE_TIME = r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))"
+_DURATION = r"[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)"
+_SPELLED_DURATION = (
+    r"(?i)((?:\d+)\s*(?:ns|nanos?|nanoseconds?|us|µs|micros?|microseconds?|ms|millis?|milliseconds?|s|secs?|seconds?"
+    r"|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)\s*)+"
 )
 _UUID = r"[0-9a-f]{8}-?[0-9a-f]{4}-?%s-?%s-?[0-9a-f]{12}"
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
-_HOSTNAME = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}")
+_HOSTNAME = rf"(?:{_LABEL}\.)*{_LABEL}"
 _BYTE = r"(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])"
-_EMAIL = re.compile(r"(?:[^<>]*<)?[^@\s<>]+@[^@\s<>]+>?")
-_SHORT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_LONG_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_EMAIL = r"(?:[^<>]*<)?[^@\s<>]+@[^@\s<>]+>?"
+_SHORT_NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_LONG_NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 
 
 def _matches(pattern: str, flags: int = 0) -> Callable[[str], bool]:
-    compiled = re.compile(pattern, flags | re.ASCII)
-    return lambda text: compiled.fullmatch(text) is not None
+    # Compiled at first use (and kept by `re`): most schemas name no format at all.
+    return lambda text: re.fullmatch(pattern, text, flags | re.ASCII) is not None
 
 
 def is_date(text: str) -> bool:
@@ -44,12 +43,12 @@ def is_date(text: str) -> bool:
 
 def is_date_time(text: str) -> bool:
     day, separator, clock = text.lower().partition("t")
-    match = _DATE_TIME.fullmatch(clock)
+    match = re.fullmatch(_DATE_TIME, clock)
     return bool(separator and is_date(day) and match and match[1] <= "23" and match[2] <= "59" and match[3] <= "59")
 
 
 def is_duration(text: str) -> bool:
-    return _DURATION.fullmatch(text) is not None or _SPELLED_DURATION.fullmatch(text.strip()) is not None
+    return re.fullmatch(_DURATION, text) is not None or re.fullmatch(_SPELLED_DURATION, text.strip()) is not None
 
 
 def is_base64(text: str) -> bool:
@@ -85,7 +84,7 @@ def is_uri(text: str) -> bool:
 
 
 def is_hostname(text: str) -> bool:
-    return len(text) <= 255 and _HOSTNAME.fullmatch(text) is not None
+    return len(text) <= 255 and re.fullmatch(_HOSTNAME, text) is not None
 
 
 def _luhn(digits: str) -> bool:
@@ -123,7 +122,7 @@ FORMATS: dict[str, Callable[[str], bool]] = {
     "date": is_date,
     "datetime": is_date_time,
     "duration": is_duration,
-    "email": lambda text: _EMAIL.fullmatch(text) is not None,
+    "email": lambda text: re.fullmatch(_EMAIL, text) is not None,
     "hexcolor": _matches(r"#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
     "hostname": is_hostname,
     "ipv4": _is_address(ipaddress.IPv4Address),
@@ -131,8 +130,8 @@ FORMATS: dict[str, Callable[[str], bool]] = {
     "isbn": lambda text: is_isbn10(text) or is_isbn13(text),
     "isbn10": is_isbn10,
     "isbn13": is_isbn13,
-    "k8slongname": lambda text: len(text) <= 253 and _LONG_NAME.fullmatch(text) is not None,
-    "k8sshortname": lambda text: len(text) <= 63 and _SHORT_NAME.fullmatch(text) is not None,
+    "k8slongname": lambda text: len(text) <= 253 and re.fullmatch(_LONG_NAME, text) is not None,
+    "k8sshortname": lambda text: len(text) <= 63 and re.fullmatch(_SHORT_NAME, text) is not None,
     "mac": _matches(r"([0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}|([0-9a-fA-F]{4}\.){2}[0-9a-fA-F]{4}"),
     "password": lambda text: True,
     "rgbcolor": _matches(rf"rgb\(\s*{_BYTE}\s*(,\s*{_BYTE}\s*){{2}}\)"),

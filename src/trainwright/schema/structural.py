@@ -28,7 +28,6 @@ JSON = dict[str, Any]
 Definitions = Callable[[str], "StructuralSchema"]
 """Finds the schema behind a `$ref`."""
 
-_TYPE_META: Final = frozenset({"apiVersion", "kind", "metadata"})
 NO_DEFAULT: Final = object()
 
 
@@ -209,19 +208,14 @@ class StructuralSchema:
 
 
 def _mentions_rules(raw: Any, known: dict[int, bool]) -> bool:
-    """Whether rules stand anywhere below; remembered by identity, so that a tree is read once however deep one asks."""
+    """Whether rules stand anywhere below; what was found is remembered by identity, so that no branch is read twice."""
     if isinstance(raw, list):
-        below = [_mentions_rules(value, known) for value in raw]
-        return any(below)
+        return any(_mentions_rules(value, known) for value in raw)
     if not isinstance(raw, dict):
         return False
     found = known.get(id(raw))
     if found is None:
-        # No short cut: every branch is to be remembered.
-        below = [_mentions_rules(value, known) for key, value in raw.items() if key not in ("default", "enum")]
-        found = known[id(raw)] = "x-kubernetes-validations" in raw or any(below)
+        found = known[id(raw)] = "x-kubernetes-validations" in raw or any(
+            _mentions_rules(value, known) for key, value in raw.items() if key not in ("default", "enum")
+        )
     return found
-
-
-def is_type_meta(name: str) -> bool:
-    return name in _TYPE_META

@@ -69,7 +69,9 @@ class ValueCheck:
         "enum",
         "format",
         "format_judge",
+        "high",
         "list_keys",
+        "low",
         "max_items",
         "max_length",
         "max_properties",
@@ -109,6 +111,7 @@ class ValueCheck:
         self.list_keys = schema.list_map_keys if schema.list_type == "map" else ()
         self.combined = _combined(schema)
         self.simple = self._simple_types()
+        self.low, self.high = self._plain_range()
 
     def _simple_types(self) -> frozenset[type]:
         """Scalars that need no look beyond their type."""
@@ -121,6 +124,18 @@ class ValueCheck:
         if "boolean" in self.types:
             simple.add(bool)
         return frozenset(simple)
+
+    def _plain_range(self) -> tuple[float, float]:
+        """Integers that need no further look; an empty range where every integer does."""
+        numeric = "integer" in self.types and not (self.enum or self.combined or self.multiple_of is not None)
+        raw = self._schema.raw
+        if not numeric or raw.get("exclusiveMinimum") or raw.get("exclusiveMaximum"):
+            return 1, 0
+        low, high = _RANGES.get(self.format, _RANGES[""])
+        return (
+            low if self.minimum is None else max(low, self.minimum),
+            high if self.maximum is None else min(high, self.maximum),
+        )
 
 
 def _format(name: str, types: tuple[str, ...]) -> tuple[str, Callable[[str], bool] | None]:
@@ -173,7 +188,7 @@ class _Walk:
     def value(self, schema: StructuralSchema, value: Any, path: Path, old: Any = None) -> None:
         check = schema._check or schema.check
         kind = type(value)
-        if kind in check.simple:
+        if kind in check.simple or (kind is int and check.low <= value <= check.high):
             return
         if not self.ratchet:
             self._judge(schema, check, kind, value, path, None)
@@ -210,9 +225,10 @@ class _Walk:
         items = schema.items
         if items is not None:
             matched = old_items(schema, old) if self.ratchet and old is not None else None
+            simple = (items._check or items.check).simple
             for index, item in enumerate(value):
-                before = matched(item) if matched else None
-                self.value(items, item, (path, index), before)
+                if type(item) not in simple:
+                    self.value(items, item, (path, index), matched(item) if matched else None)
         size = len(value)
         if check.min_items is not None and size < check.min_items:
             name = body_path(path)
@@ -235,6 +251,10 @@ class _Walk:
                 )
                 return
         if len(value) > 1:
+            if len(keys) == 1:
+                names = {item[keys[0]] for item in value if item and type(item.get(keys[0])) is str}
+                if len(names) == len(value):
+                    return
             found = [{key: item[key] for key in keys if key in item} if item else {} for item in value]
             self._duplicates(found, found, path)
 
@@ -261,10 +281,12 @@ class _Walk:
         for name, member in value.items():
             child = children.get(name) or schema.field(name)
             if child is not None:
-                self.value(child, member, (path, name), before.get(name) if before is not None else None)
+                # Most members are plain strings: a look at the type spares the call.
+                if type(member) not in (child._check or child.check).simple:
+                    self.value(child, member, (path, name), before.get(name) if before is not None else None)
                 continue
             child = schema.additional
-            if child is not None:
+            if child is not None and type(member) not in (child._check or child.check).simple:
                 self.value(child, member, (path, (name,)), before.get(name) if before is not None else None)
         for name in check.required:
             if name not in value:

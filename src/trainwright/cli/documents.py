@@ -94,8 +94,9 @@ def read(files: Sequence[str]) -> list[Document]:
     return documents
 
 
-def _read_file(file: str) -> Iterator[Document]:
-    shown = "standard input" if file == "-" else file
+def parse_file(file: str) -> Iterator[tuple[Any, Place]]:
+    """Every document of a file as plain values, whatever they are."""
+    shown = _shown(file)
     try:
         stream = sys.stdin.buffer if file == "-" else Path(file).open("rb")  # noqa: SIM115 - closed by the with below
         with stream:
@@ -104,13 +105,21 @@ def _read_file(file: str) -> Iterator[Document]:
         raise Failure(f"{shown}: {error.strerror or error}", 2) from None
     if len(data) > MAX_BYTES:
         raise Failure(f"{shown}: larger than {MAX_BYTES >> 20} MiB; an API server would not take it")
+    yield from parse(data, shown)
+
+
+def _read_file(file: str) -> Iterator[Document]:
     number = 0
-    for value, place in parse(data, shown):
+    for value, place in parse_file(file):
         if value is None:
             continue
         number += 1
-        for item, at in _objects(value, place, shown):
-            yield Document(shown, number, item, at)
+        for item, at in _objects(value, place, _shown(file)):
+            yield Document(_shown(file), number, item, at)
+
+
+def _shown(file: str) -> str:
+    return "standard input" if file == "-" else file
 
 
 def _objects(value: Any, place: Place, file: str) -> Iterator[tuple[Json, Place]]:
@@ -158,7 +167,7 @@ def _syntax(error: yaml.YAMLError, file: str) -> str:
 class _Frame:
     """A container under construction."""
 
-    __slots__ = ("anchor", "children", "key", "line", "merges", "value")
+    __slots__ = ("anchor", "children", "key", "key_line", "line", "merges", "value")
 
     def __init__(self, value: Any, line: int, anchor: str | None) -> None:
         self.value = value
@@ -166,6 +175,7 @@ class _Frame:
         self.anchor = anchor
         self.children: dict[Any, Place] = {}
         self.key: str | None = None
+        self.key_line = line
         self.merges: list[Any] = []
 
 
@@ -214,7 +224,7 @@ class _Builder:
             key = "<<" if merge else _key(self._resolve(event, line))
             if key in frame.value and not merge:
                 raise Failure(f"{self.file}:{line}: key {key!r} is given twice")
-            frame.key = key
+            frame.key, frame.key_line = key, line
             return
         value = self._resolve(event, line)
         place = Place(line, {})
@@ -240,7 +250,7 @@ class _Builder:
             frame.merges += maps
             frame.children.update({k: p for k, p in place.children.items() if k not in frame.children})
         else:
-            frame.children[frame.key] = place
+            frame.children[frame.key] = Place(frame.key_line, place.children)
             frame.value[frame.key] = value
         frame.key = None
 
@@ -258,8 +268,8 @@ class _Builder:
 
 _NULLS = {"", "~", "null", "Null", "NULL"}
 _BOOLEANS = {
-    **dict.fromkeys(("true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y"), True),
-    **dict.fromkeys(("false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", "n", "N"), False),
+    **dict.fromkeys(("true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"), True),
+    **dict.fromkeys(("false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"), False),
 }
 _INTEGER = re.compile(r"[-+]?(0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")

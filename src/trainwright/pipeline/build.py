@@ -14,7 +14,7 @@ from trainwright.pipeline.errors import NameTaken, RuntimeNotSupported, Template
 from trainwright.pipeline.framework import Framework
 from trainwright.pipeline.info import make_info
 from trainwright.pipeline.plan import Intention, KeyMaterial, Observed, Plan
-from trainwright.pipeline.provenance import NO_TRACE, Tracer
+from trainwright.pipeline.provenance import NO_TRACE, TRAIN_JOB, Origin, Tracer
 
 Json = dict[str, Any]
 
@@ -53,6 +53,7 @@ def build(
     built = sorted(framework.build(info), key=lambda item: _ORDER.get(item[1].object["kind"], 2))
     for _, intention in built:
         _own(intention, job)
+    trace.mark(Origin(TRAIN_JOB, name, "metadata.name"))
     return Plan(objects=[intention for _, intention in built], built_by=[plugin for plugin, _ in built], warnings=[])
 
 

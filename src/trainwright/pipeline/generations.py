@@ -44,10 +44,8 @@ def patches_of(spec: TrainJobSpec, job_names: list[str]) -> Iterator[Patch]:
         yield _for_targets(origin, item, {"spec": pod_spec}, job_names)
     for index, item in enumerate(spec.pod_template_overrides or ()):
         metadata = item.get("metadata") or {}
-        template = {
-            "metadata": {key: metadata[key] for key in ("labels", "annotations") if key in metadata},
-            "spec": item.get("spec") or {},
-        }
+        kept = {key: metadata[key] for key in ("labels", "annotations") if key in metadata}
+        template = {"metadata": kept, "spec": item.get("spec") or {}}
         origin = Origin(OVERRIDE, "podTemplateOverrides", f"spec.podTemplateOverrides[{index}]")
         yield _for_targets(origin, item, template, job_names)
     for index, item in enumerate(spec.runtime_patches or ()):

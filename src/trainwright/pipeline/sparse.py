@@ -42,6 +42,8 @@ _ZERO_IS_UNSET = frozenset(
 _VALUE_IS_REQUIRED = frozenset({"sysctls", "httpHeaders"})
 _FREE_MAPS = frozenset({"labels", "annotations", "nodeSelector", "matchLabels", "limits", "requests", "overhead"})
 
+_EMPTY_IN_PATCH = _FREE_MAPS | {"metadata", "spec", "template"}
+
 
 def sparse(node: Any, owner: str = "", *, is_patch: bool = False) -> Any:
     """A deep copy of a JSON value without unset fields; `owner` is the field it stands in.
@@ -53,7 +55,7 @@ def sparse(node: Any, owner: str = "", *, is_patch: bool = False) -> Any:
             return dict(node)
         copy = {}
         for name, value in node.items():
-            if value is None or (is_patch and (value == [] or (name in _FREE_MAPS and value == {}))):
+            if value is None or (is_patch and (value == [] or (value == {} and name in _EMPTY_IN_PATCH))):
                 continue
             if not value and not isinstance(value, dict | list):
                 if name in _ZERO_IS_UNSET or (name == "value" and owner not in _VALUE_IS_REQUIRED):

@@ -15,6 +15,7 @@ from trainwright.api.trainjob import InitializerStep, TrainJob
 from trainwright.pipeline.info import Info, trainjob_env
 from trainwright.pipeline.plan import Apply
 from trainwright.pipeline.podset import DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, TRAINER, Json, PodSet, env_var
+from trainwright.pipeline.provenance import PLUGIN, Origin
 from trainwright.pipeline.typed import invalid_value, runtime_ref_text
 from trainwright.plugins.override_rules import validate_overrides
 from trainwright.schema.errors import FieldError
@@ -53,13 +54,16 @@ class JobSet:
         spec: Json = msgspec.json.decode(
             msgspec.json.encode(info.spec)
         )  # the build does not change what it was built from
-        jobset: Json = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": info.name}}
-        jobset["spec"] = spec
+        jobset: Json = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {}, "spec": spec}
+        metadata: Json = jobset["metadata"]
         if info.labels:
-            jobset["metadata"]["labels"] = dict(info.labels)
+            metadata["labels"] = dict(info.labels)
         if info.annotations:
-            jobset["metadata"]["annotations"] = dict(info.annotations)
+            metadata["annotations"] = dict(info.annotations)
         info.trace.follow(jobset)
+        info.trace.mark(Origin(PLUGIN, self.name, "build"))
+        metadata["name"] = info.name
+        info.came_from("metadata.name")
         roles = {pod_set.name: pod_set.role for pod_set in info.pod_sets}
         for item in spec.get("replicatedJobs") or ():
             pod_set = PodSet(item)
@@ -71,7 +75,7 @@ class JobSet:
             spec["suspend"] = info.job_spec.suspend
             info.came_from("spec.suspend")
         if info.observed.runtime_revision:
-            jobset["metadata"].setdefault("annotations", {})[REVISION_ANNOTATION] = info.observed.runtime_revision
+            metadata.setdefault("annotations", {})[REVISION_ANNOTATION] = info.observed.runtime_revision
         yield Apply(jobset)
 
     def validate(self, info: Info, job: TrainJob, old: TrainJob | None) -> Iterator[FieldError | str]:

@@ -1,0 +1,226 @@
+"""`trainwright explain`: for each field of each rendered object its value, who set it, and the values that lost.
+
+In: the files of `render`, and optionally the path of the fields to explain. Out: a tree for people, or JSON for
+programs with one entry for each scalar. Every field has exactly one origin: a line of the runtime's file, a field of
+the TrainJob, an override or patch with its manager, a plugin, or a default.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from trainwright.cli.documents import Document, steps
+from trainwright.cli.failure import Failure
+from trainwright.cli.offline import Offline
+from trainwright.cli.origins import Field, Source, Tree, describe
+from trainwright.cli.render import admitted_job, check_runtime, plan_of
+from trainwright.pipeline.provenance import (
+    DEFAULT,
+    OVERRIDE,
+    PATCH,
+    PLUGIN,
+    RUNTIME,
+    TRAIN_JOB,
+    Origin,
+    Setting,
+    Trace,
+    leaves,
+    scalars,
+)
+from trainwright.pipeline.sparse import sparse
+
+Json = dict[str, Any]
+
+
+class Explained(NamedTuple):
+    """One rendered object."""
+
+    title: str
+    fields: list[Field]
+    removed: list[Field]
+    """What a layer set and a later one took away; `origin` is who took it."""
+
+
+def explain(
+    *,
+    files: Sequence[str],
+    path: str | None = None,
+    namespace: str | None = None,
+    output: str = "tree",
+    config: str | None = None,
+    feature_gates: str | None = None,
+) -> int:
+    """Print the provenance of every field, or of those under `path`."""
+    offline = Offline.of(files, namespace, config, feature_gates)
+    if not offline.train_jobs:
+        raise Failure(f"{', '.join(files)}: no TrainJob to explain")
+    for document in offline.runtimes:
+        check_runtime(offline, document)
+    explained = [item for document in offline.train_jobs for item in explain_job(offline, document)]
+    chosen = [narrowed for item in explained if (narrowed := _under(item, path))]
+    if not chosen:
+        titles = ", ".join(item.title for item in explained)
+        raise Failure(f"no rendered field at {path}; the objects are {titles}")
+    if output == "json":
+        sys.stdout.write(json.dumps([_as_json(item) for item in chosen], indent=2, ensure_ascii=False) + "\n")
+    else:
+        for item in chosen:
+            sys.stdout.write(Tree(item.title, item.fields, item.removed).text())
+    return 0
+
+
+def explain_job(offline: Offline, document: Document) -> Iterator[Explained]:
+    """Build one TrainJob with a trace and read the provenance of its objects."""
+    job = admitted_job(offline, document)
+    assert job.spec is not None
+    runtime = offline.find_runtime(job.spec.runtime_ref, job.metadata.namespace)
+    assert runtime is not None  # admission has found it
+    trace = Trace()
+    _trace_defaults(trace, runtime, offline.answer_runtime(runtime).value)
+    plan = plan_of(offline, job, document, trace)
+    sources = _Sources(document, runtime)
+    for intention, plugin in zip(plan.objects, plan.built_by, strict=True):
+        obj = intention.object
+        title = f"{obj['kind']}/{obj['metadata']['name']}"
+        if obj["kind"] == "JobSet":
+            yield Explained(title, list(_traced(obj, trace, sources)), list(_removed(trace, sources)))
+        else:
+            yield Explained(title, list(_built(obj, plugin, sources)), [])
+
+
+def _trace_defaults(trace: Trace, runtime: Document, admitted: Json) -> None:
+    """Tell what the runtime's author wrote from what the schema filled in."""
+    written, defaulted = _template(runtime.value), _template(admitted)
+    trace.follow(written)
+    trace.mark(Origin(RUNTIME, runtime.name, "spec.template"), written)
+    trace.follow(defaulted)
+    trace.mark(Origin(DEFAULT, runtime.kind))
+
+
+def _template(runtime: Json) -> Json:
+    template = (runtime.get("spec") or {}).get("template") or {}
+    metadata = template.get("metadata") or {}
+    return {
+        "metadata": {"labels": metadata.get("labels") or {}, "annotations": metadata.get("annotations") or {}},
+        "spec": sparse(template.get("spec") or {}),
+    }
+
+
+class _Sources:
+    """Finds the place in a file where an origin stands."""
+
+    def __init__(self, job: Document, runtime: Document) -> None:
+        self.job = job
+        self.runtime = runtime
+
+    def of(self, origin: Origin) -> Source:
+        if origin.layer == RUNTIME:
+            return _in(self.runtime, origin)
+        if origin.layer in (TRAIN_JOB, OVERRIDE, PATCH):
+            if not _has(self.job.value, origin.field):  # the schema's default, or the namespace of the command line
+                return Source(DEFAULT, self.job.kind, origin.field, "", 0)
+            return _in(self.job, origin)
+        return Source(*origin, "", 0)
+
+
+def _in(document: Document, origin: Origin) -> Source:
+    return Source(*origin, document.file, document.line(origin.field))
+
+
+def _has(value: Any, field: str) -> bool:
+    for step in steps(field):
+        inside_list = isinstance(value, list) and isinstance(step, int) and step < len(value)
+        if not inside_list and not (isinstance(value, dict) and step in value):
+            return False
+        value = value[step]
+    return True
+
+
+def _traced(obj: Json, trace: Trace, sources: _Sources) -> Iterator[Field]:
+    for path, leaf in leaves(obj):
+        *lost, last = trace.settings(path)
+        identity = _identity(path)
+        for place, value in scalars(leaf.value, leaf.place):
+            inner = place[len(leaf.place) :]
+            source = sources.of(_inside(last.origin, inner, sources))
+            yield Field(place, identity + inner, value, source, _lost(lost, sources))
+
+
+def _inside(origin: Origin, inner: str, sources: _Sources) -> Origin:
+    """The exact place of a list's item, where the list was copied as it stood."""
+    document = sources.runtime if origin.layer == RUNTIME else sources.job
+    exact = origin._replace(field=origin.field + inner)
+    return exact if inner and origin.layer != PLUGIN and _has(document.value, exact.field) else origin
+
+
+def _lost(settings: Sequence[Setting], sources: _Sources) -> list[tuple[Any, Source]]:
+    return [(setting.value, sources.of(setting.origin)) for setting in settings if setting.value is not None]
+
+
+def _removed(trace: Trace, sources: _Sources) -> Iterator[Field]:
+    for path, (*before, last) in trace.removed():
+        if values := _lost(before, sources):
+            identity = _identity(path)
+            yield Field(identity, identity, None, sources.of(last.origin), values)
+
+
+def _built(obj: Json, plugin: str, sources: _Sources) -> Iterator[Field]:
+    """An object made by one plugin; what makes it the TrainJob's comes from there."""
+    for path, leaf in leaves(obj):
+        owned = path[0] == "metadata" and path[1:2] != ("name",)
+        origin = Origin(TRAIN_JOB, sources.job.name, "metadata.name") if owned else Origin(PLUGIN, plugin, "build")
+        for place, value in scalars(leaf.value, leaf.place):
+            yield Field(place, _identity(path) + place[len(leaf.place) :], value, sources.of(origin), [])
+
+
+def _identity(path: Sequence[str]) -> str:
+    text = ""
+    for step in path:
+        bracketed = step.startswith("[")
+        plain = not bracketed and "." not in step and "/" not in step
+        text += step if bracketed else f".{step}" if plain and text else step if plain else f"[{step}]"
+    return text
+
+
+def _under(item: Explained, path: str | None) -> Explained | None:
+    """The part of an object that a path such as `spec.suspend`, `JobSet/x` or `JobSet/x.spec.suspend` means."""
+    if not path:
+        return item
+    wanted, _, rest = path.partition(".") if "/" in path.split(".")[0].split("[")[0] else (item.title, "", path)
+    if wanted != item.title:
+        return None
+    fields = [field for field in item.fields if _starts(field, rest)]
+    removed = [field for field in item.removed if _starts(field, rest)]
+    return Explained(item.title, fields, removed) if fields or removed else None
+
+
+def _starts(field: Field, path: str) -> bool:
+    return any(text == path or (text.startswith(path) and text[len(path)] in ".[") or not path for text in field[:2])
+
+
+def _as_json(item: Explained) -> Json:
+    return {
+        "object": item.title,
+        "fields": [_field_json(field) for field in item.fields],
+        "removed": [_field_json(field) for field in item.removed],
+    }
+
+
+def _field_json(field: Field) -> Json:
+    return {
+        "path": field.path,
+        "value": field.value,
+        "origin": _source_json(field.origin),
+        "lost": [{"value": value, "origin": _source_json(source)} for value, source in field.lost],
+    }
+
+
+def _source_json(source: Source) -> Json:
+    entry: Json = {"layer": source.layer, "text": describe(source)}
+    for key in ("name", "field", "file", "line"):
+        if getattr(source, key):
+            entry[key] = getattr(source, key)
+    return entry

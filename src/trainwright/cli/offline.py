@@ -1,0 +1,169 @@
+"""A cluster made of files: what `render`, `validate` and `explain` look things up in.
+
+In: documents, a namespace, a configuration file and feature gates. Out: runtimes and TrainJobs sorted apart, the
+runtime behind a reference (from the files, else from those that ship), and the answer that an API server with our
+webhooks would give to each document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import Any
+
+from trainwright.api.runtime import TrainingRuntime, runtime_from
+from trainwright.api.schema import schema_for
+from trainwright.api.trainjob import RuntimeRef
+from trainwright.cli.documents import Document, parse, read
+from trainwright.cli.failure import Failure
+from trainwright.operator.configuration import ConfigurationError
+from trainwright.operator.configuration import parse as configuration_of
+from trainwright.pipeline import Framework, Observed, PipelineError, timestamp
+from trainwright.pipeline.admission import Answer, Lookup, admit_runtime, admit_trainjob
+from trainwright.pipeline.plan import MASK
+from trainwright.plugins import load
+
+Json = dict[str, Any]
+
+GROUP = "trainer.kubeflow.org"
+API_VERSION = f"{GROUP}/v1alpha1"
+TRAIN_JOB = "TrainJob"
+RUNTIME_KINDS = ("TrainingRuntime", "ClusterTrainingRuntime")
+OPERATOR_NAMESPACE = "kubeflow-system"
+
+
+class Offline:
+    """The objects of some files, and the rules to judge them by."""
+
+    def __init__(self, documents: Sequence[Document], namespace: str, framework: Framework) -> None:
+        self.framework = framework
+        self.runtimes: list[Document] = []
+        self.train_jobs: list[Document] = []
+        self.ignored: list[Document] = []
+        priority_classes = set()
+        for document in documents:
+            _check_version(document)
+            if document.kind == TRAIN_JOB:
+                self.train_jobs.append(_in_namespace(document, namespace))
+            elif document.kind in RUNTIME_KINDS:
+                in_namespace = document.kind == "TrainingRuntime"
+                self.runtimes.append(_in_namespace(document, namespace) if in_namespace else document)
+            elif document.kind == "PriorityClass":
+                priority_classes.add(document.name)
+            else:
+                self.ignored.append(document)
+        _check_unique([*self.runtimes, *self.train_jobs])
+        self.observed = Observed(ca_certificate=MASK, priority_classes=frozenset(priority_classes))
+        self.now = timestamp(datetime.now(UTC))
+        self._answers: dict[int, Answer] = {}
+
+    @classmethod
+    def of(
+        cls,
+        files: Sequence[str],
+        namespace: str | None = None,
+        config: str | None = None,
+        feature_gates: str | None = None,
+    ) -> Offline:
+        """Read everything there is to read."""
+        return cls(read(files), namespace or "default", _framework(config, feature_gates))
+
+    def find_runtime(self, ref: RuntimeRef, namespace: str) -> Document | None:
+        """The runtime a TrainJob names: of the files, else of those that ship."""
+        for document in self.runtimes:
+            at_home = ref.kind != "TrainingRuntime" or document.value["metadata"]["namespace"] == namespace
+            if document.kind == ref.kind and document.name == ref.name and at_home:
+                return document
+        return shipped_runtime(ref.name) if ref.kind == "ClusterTrainingRuntime" else None
+
+    def answer_runtime(self, document: Document) -> Answer:
+        """What an API server would say to a runtime."""
+        if id(document.value) not in self._answers:
+            self._answers[id(document.value)] = admit_runtime(document.value, schema_for(document.kind))
+        return self._answers[id(document.value)]
+
+    def answer_train_job(self, document: Document, value: Json | None = None, old: Json | None = None) -> Answer:
+        """What an API server would say to a TrainJob, or to `value` as an update of `old`."""
+        lookup = Lookup(self._typed_runtime, self.observed)
+        new = document.value if value is None else value
+        return admit_trainjob(new, old, schema_for(TRAIN_JOB), lookup, self.framework, self.now)
+
+    def _typed_runtime(self, ref: RuntimeRef, namespace: str) -> TrainingRuntime | None:
+        document = self.find_runtime(ref, namespace)
+        if document is None:
+            return None
+        answer = self.answer_runtime(document)
+        # A runtime that would be refused does not exist for a TrainJob; why is said where the runtime is judged.
+        return None if answer.messages else runtime_from(answer.value)
+
+
+def shipped_runtime(name: str) -> Document | None:
+    """The runtime of this name that comes with Trainwright; its file is named like it."""
+    if "/" in name or name.startswith("."):
+        return None
+    resource = package_files("trainwright") / "manifests" / "runtimes" / f"{name}.yaml"
+    if not resource.is_file():
+        return None
+    file = f"trainwright/manifests/runtimes/{name}.yaml"
+    ((value, place),) = parse(resource.read_bytes(), file)
+    return Document(file, 1, value, place)
+
+
+def shipped_runtime_names() -> list[str]:
+    folder = package_files("trainwright") / "manifests" / "runtimes"
+    return sorted(item.name.removesuffix(".yaml") for item in folder.iterdir() if item.name.endswith(".yaml"))
+
+
+def _check_version(document: Document) -> None:
+    """An object of our group is one we know, or a mistake; other groups are none of our business."""
+    version, where = document.value["apiVersion"], f"{document.file}:{document.place.line}"
+    known = (TRAIN_JOB, *RUNTIME_KINDS)
+    if version.split("/")[0] == GROUP and (version != API_VERSION or document.kind not in known):
+        raise Failure(f"{where}: there is no {document.kind} in {version}; {API_VERSION} has {', '.join(known)}")
+    if version.split("/")[0] != GROUP and document.kind in known:
+        raise Failure(f"{where}: {document.kind} has apiVersion {API_VERSION}, not {version}")
+    if document.kind in known and not document.name:
+        raise Failure(f"{where}: the {document.kind} has no metadata.name")
+
+
+def _check_unique(documents: Sequence[Document]) -> None:
+    seen: dict[tuple[str, str, str], Document] = {}
+    for document in documents:
+        key = (document.kind, document.value["metadata"].get("namespace", ""), document.name)
+        if key in seen:
+            first = seen[key]
+            raise Failure(
+                f"{document.file}:{document.place.line}: {document.title} is given twice, "
+                f"first at {first.file}:{first.place.line}"
+            )
+        seen[key] = document
+
+
+def _in_namespace(document: Document, namespace: str) -> Document:
+    metadata = document.value["metadata"]
+    if metadata.get("namespace"):
+        return document
+    return document._replace(value={**document.value, "metadata": {**metadata, "namespace": namespace}})
+
+
+def _framework(config: str | None, feature_gates: str | None) -> Framework:
+    """The plugins that this configuration runs."""
+    try:
+        text = Path(config).read_text() if config is not None else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise Failure(f"{config}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}", 2) from None
+    try:
+        configuration = configuration_of(text, feature_gates=feature_gates or "")
+    except ConfigurationError as error:
+        raise Failure(f"{config or '--feature-gates'}: {error}", 2) from None
+    server = ""
+    if configuration.reports_progress:
+        service = configuration.cert_management.webhook_service_name
+        server = f"https://{service}.{OPERATOR_NAMESPACE}.svc:{configuration.status_server.port}"
+    chosen = configuration.plugins
+    try:
+        return load(enabled=chosen.enabled_plugins, disabled=chosen.disabled_plugins, progress_server=server)
+    except PipelineError as error:
+        raise Failure(f"{config or 'configuration'}: {error}") from None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ API_VERSION = f"{GROUP}/v1alpha1"
 TRAIN_JOB = "TrainJob"
 RUNTIME_KINDS = ("TrainingRuntime", "ClusterTrainingRuntime")
 OPERATOR_NAMESPACE = "kubeflow-system"
+SHIPPED = Path(__file__).parent.parent / "manifests" / "runtimes"
 
 
 class Offline:
@@ -101,19 +101,16 @@ class Offline:
 
 def shipped_runtime(name: str) -> Document | None:
     """The runtime of this name that comes with Trainwright; its file is named like it."""
-    if "/" in name or name.startswith("."):
-        return None
-    resource = package_files("trainwright") / "manifests" / "runtimes" / f"{name}.yaml"
-    if not resource.is_file():
+    path = SHIPPED / f"{name}.yaml"
+    if path.parent != SHIPPED or not path.is_file():
         return None
     file = f"trainwright/manifests/runtimes/{name}.yaml"
-    ((value, place),) = parse(resource.read_bytes(), file)
+    ((value, place),) = parse(path.read_bytes(), file)
     return Document(file, 1, value, place)
 
 
 def shipped_runtime_names() -> list[str]:
-    folder = package_files("trainwright") / "manifests" / "runtimes"
-    return sorted(item.name.removesuffix(".yaml") for item in folder.iterdir() if item.name.endswith(".yaml"))
+    return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
 
 
 def _check_version(document: Document) -> None:

@@ -205,7 +205,7 @@ class Compiler:
 
 
 def _select_optional(value: Optional_, name: str, turn: Callable[[Any], Any] | None) -> Optional_:
-    """Past a `?.`, every further step is optional too."""
+    """Past a `.?`, every further step is optional too."""
     if not value.present or not isinstance(value.value, dict) or name not in value.value:
         return NONE
     found = value.value[name]
@@ -456,5 +456,8 @@ _SPECIAL: dict[str, Callable[[Compiler, Call], Expr]] = {
 def compile_expression(text: str, variables: Mapping[str, StructuralSchema | None]) -> Program:
     """Compile `text`; `variables` names what it may speak of, each with its schema or None. Raises `SchemaError`."""
     compiler = Compiler(variables)
-    expr = compiler.compile(parse(text))
+    try:
+        expr = compiler.compile(parse(text))
+    except RecursionError:
+        raise SchemaError("the expression is nested too deeply") from None
     return Program(text, expr.evaluate, frozenset(compiler.used))

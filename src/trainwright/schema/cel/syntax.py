@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from ..errors import SchemaError
 
-# Deeper nesting than this is refused, as by the reference implementation, before Python's own stack ends.
-_MAX_DEPTH = 200
+# Deeper nesting than this is refused before Python's own stack ends: a level takes a dozen frames.
+_MAX_DEPTH = 50
 
 
 class Literal(NamedTuple):
@@ -66,7 +66,7 @@ _TOKEN = re.compile(
   | (?P<string>[rRbB]{0,2}(?:'''(?:[^\\]|\\.)*?'''|\"\"\"(?:[^\\]|\\.)*?\"\"\"|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"))
   | (?P<raw>[rR](?:'[^'\n]*'|"[^"\n]*"))
   | (?P<ident>[A-Za-z_][A-Za-z0-9_]*|`[A-Za-z0-9_.\-/ ]+`)
-  | (?P<op>&&|\|\||[=!<>]=|\[\?|\?\.|[-+*/%<>!?:.,()\[\]{}])
+  | (?P<op>&&|\|\||[=!<>]=|\[\?|\.\?|[-+*/%<>!?:.,()\[\]{}])
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -242,7 +242,7 @@ def _postfix(tokens: _Tokens, node: Node) -> Node:
         steps += 1
         if steps > _MAX_DEPTH:
             raise SchemaError(f"expression is nested more than {_MAX_DEPTH} levels deep")
-        if tokens.skip("?."):
+        if tokens.skip(".?"):
             node = Select(node, _field(tokens), optional=True)
         elif tokens.skip("."):
             name = _field(tokens)

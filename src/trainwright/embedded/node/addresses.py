@@ -104,15 +104,25 @@ class Ports:
 def free_port(used: set[int]) -> int:
     """A port that no process listens on and that is not in `used`."""
     for port in _PORTS:
-        if port in used:
+        if port not in used and _is_free(port):
+            return port
+    raise OSError(f"no free port between {_PORTS.start} and {_PORTS.stop - 1} for a job's processes to meet at")
+
+
+def _is_free(port: int) -> bool:
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            probe = socket.socket(family)
+        except OSError:  # this machine does without IPv6
             continue
-        with socket.socket(socket.AF_INET6 if socket.has_ipv6 else socket.AF_INET) as probe:
+        with probe:
+            if family == socket.AF_INET6:
+                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             try:
                 probe.bind(("", port))
             except OSError:
-                continue
-        return port
-    raise OSError(f"no free port between {_PORTS.start} and {_PORTS.stop - 1} for a job's processes to meet at")
+                return False
+    return True
 
 
 class Rewriter:

@@ -13,6 +13,7 @@ plane may die at any line, and the next one goes on from the directories.
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from trainwright.embedded.node.launch import Launch, Place
 from trainwright.embedded.node.record import PodDirectory, PodRecord
 from trainwright.embedded.node.status import Reporter
 from trainwright.embedded.node.tiers import Tier
-from trainwright.embedded.times import rfc3339
+from trainwright.embedded.times import rfc3339, seconds_of
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +40,10 @@ JSON = dict[str, Any]
 
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 UNRESOLVED_RETRY_SECONDS = 2.0
-LIVENESS_SECONDS = 5.0
-"""How often a running pod is looked at, for where nobody tells of its supervisor's death."""
+LIVENESS_SECONDS = 60.0 if hasattr(os, "pidfd_open") else 2.0
+"""How often a running pod is looked at unasked: as a safety net, or where nobody tells of its supervisor's death."""
+ORPHAN_GRACE_SECONDS = 2.0
+"""For processes whose pod was removed by force: the API has forgotten it, and with it its own grace period."""
 
 
 class Pod(msgspec.Struct, frozen=True):
@@ -133,9 +136,7 @@ class Kubelet:
         uid = pod.metadata.uid if pod else None
         for orphan in [uid_ for uid_, key_ in self._keys.items() if key_ == key and uid_ != uid]:
             directory = self._directories.of(orphan)
-            to_run = directory.pod()
-            grace = to_run["terminationGracePeriodSeconds"] if to_run else 0
-            if self._directories.terminate(directory, grace):
+            if self._directories.terminate(directory, ORPHAN_GRACE_SECONDS):
                 self._forget(directory)
 
     async def _end(self, pod: Pod, directory: PodDirectory) -> Outcome:
@@ -182,6 +183,8 @@ class Kubelet:
             await self._write_status(pod, status)
             return After(UNRESOLVED_RETRY_SECONDS)
         job = launch.job_of(json)
+        if not self._has_company(job, pod):
+            self._ports.release(job)  # the first of a new attempt: the old port may be somebody else's by now
         try:
             to_run = prepared.pod_to_run(self._ports.of(job, prepared.ports()))
             directory.path.mkdir(parents=True, exist_ok=True)
@@ -198,6 +201,15 @@ class Kubelet:
         notes = "; ".join(support.notes(json))
         await self._events.record(PODS, pod.metadata, "Normal", "Started", f"Started as processes: {notes}")
         return None
+
+    def _has_company(self, job: Job, pod: Pod) -> bool:
+        """Whether another pod of the job is started or about to be, so that its ports are in use."""
+        return any(
+            other.metadata.uid != pod.metadata.uid
+            and not other.is_finished
+            and self._directories.of(other.metadata.uid).pod() is not None
+            for other in self._pods.store.by("job", "/".join(job))
+        )
 
     def _place(self, pod: Pod, directory: PodDirectory) -> Place:
         address = self._address(pod)
@@ -285,11 +297,25 @@ class Kubelet:
         lost = not supervised and not record["done"]
         if lost:
             self._directories.terminate(directory, 0)  # sweeps what it may have left
+        left = self._seconds_to_deadline(pod, record)
+        if left <= 0 and supervised:
+            self._directories.terminate(directory, pod.spec.get("terminationGracePeriodSeconds", 30))
         await self._write_status(pod, self._status(pod, directory, record, lost=lost))
-        return Done() if record["done"] or lost else After(LIVENESS_SECONDS)
+        return Done() if record["done"] or lost else After(min(LIVENESS_SECONDS, max(left, 0.1)))
+
+    def _seconds_to_deadline(self, pod: Pod, record: PodRecord) -> float:
+        deadline = pod.spec.get("activeDeadlineSeconds")
+        if deadline is None:
+            return float("inf")
+        return float(seconds_of(record["startedAt"]) + deadline - self._clock.wall())
 
     def _status(self, pod: Pod, directory: PodDirectory, record: PodRecord, *, lost: bool) -> JSON:
-        return self._reporter.of_record(pod.as_json(), record, self._address(pod), self._now(), lost=lost)
+        status = self._reporter.of_record(pod.as_json(), record, self._address(pod), self._now(), lost=lost)
+        ended_by_us = directory.grace_period() is not None and not pod.metadata.is_being_deleted
+        if status["phase"] == "Failed" and ended_by_us and self._seconds_to_deadline(pod, record) <= 0:
+            status["reason"] = "DeadlineExceeded"
+            status["message"] = "Pod was active on the node longer than the specified deadline"
+        return status
 
     async def _fail(self, pod: Pod, reason: str, message: str) -> Outcome:
         await self._write_status(pod, self._reporter.of_refused(pod.as_json(), reason, message, self._now()))
@@ -297,7 +323,7 @@ class Kubelet:
         return Done()
 
     async def _write_status(self, pod: Pod, status: JSON) -> None:
-        if all(pod.status.get(field) == value for field, value in status.items()):
+        if is_stored(status, pod.status):
             return
         body = {"metadata": {"uid": pod.metadata.uid}, "status": status}
         try:
@@ -309,6 +335,15 @@ class Kubelet:
 
     def _now(self) -> str:
         return rfc3339(self._clock.wall())
+
+
+def is_stored(wanted: Any, stored: Any) -> bool:
+    """Whether writing would change nothing. A server may add nulls (a condition's lastProbeTime) and whole fields."""
+    if isinstance(wanted, dict) and isinstance(stored, dict):
+        return all(is_stored(value, stored.get(key)) for key, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(stored, list):
+        return len(wanted) == len(stored) and all(map(is_stored, wanted, stored))
+    return bool(wanted == stored)
 
 
 def _write_in_place(path: Path, text: str) -> None:

@@ -91,6 +91,8 @@ def notes(pod: JSON) -> list[str]:
         result.append("resource limits are not enforced")
     hardening = {"capabilities", "privileged", "readOnlyRootFilesystem", "seccompProfile", "allowPrivilegeEscalation"}
     asked = {field for container in containers for field in container.get("securityContext") or ()} & hardening
+    if any(container.get("terminationMessagePolicy") == "FallbackToLogsOnError" for container in containers):
+        result.append("terminationMessagePolicy has no effect")
     if asked:
         result.append(f"securityContext has no effect in: {', '.join(sorted(asked))}")
     return result

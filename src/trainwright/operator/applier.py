@@ -56,7 +56,7 @@ class Applier:
             resource = resource_of(intention.object)
             name = str(intention.object["metadata"]["name"])
             try:
-                if isinstance(intention, CreateOnce):
+                if isinstance(intention, CreateOnce) or resource is SECRETS:  # what cannot be read cannot be applied
                     await self._create_once(resource, name, intention.object, owner)
                 else:
                     written = await self._apply(resource, name, intention.object, owner)

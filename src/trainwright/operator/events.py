@@ -1,8 +1,8 @@
 """Events: what the operator tells a user besides the status (D17).
 
 Written as core/v1 with both timestamps, since the Kubeflow SDK drops events without a first one. The same sentence
-about the same object becomes one event whose count grows, at most once in five minutes, so that a job that waits for
-days does not fill the store. An event that cannot be written is not worth failing for: it is logged and forgotten.
+about the same object is told again only after five minutes, with how often it has been so: a job that waits for days
+must not fill the store. An event that cannot be written is not worth failing for: it is logged and forgotten.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 
 from trainwright.api.metadata import ObjectMeta
 from trainwright.api.resources import EVENTS, Resource
-from trainwright.client import AlreadyExists, Client, ClientError, NotFound
+from trainwright.client import AlreadyExists, Client, ClientError
 from trainwright.pipeline import timestamp
 
 log = logging.getLogger(__name__)
@@ -28,11 +28,9 @@ LONGEST_MESSAGE = 1024
 
 
 class _Told(msgspec.Struct):
-    name: str
     first: str
     count: int
     written_at: float
-    written: int
 
 
 class Events:
@@ -51,26 +49,29 @@ class Events:
         now = self._client.server_time.now()
         key = hashlib.sha256(f"{metadata.uid}/{kind}/{reason}/{message}".encode()).hexdigest()[:16]
         told = self._told.get(key)
-        if told is not None:
-            told.count += 1
-            if now - told.written_at < REPEAT_SECONDS:
-                return
+        if told is None:
+            told = self._told[key] = _Told(timestamp(datetime.fromtimestamp(now, UTC)), 0, float("-inf"))
+            while len(self._told) > REMEMBERED:
+                self._told.popitem(last=False)
+        told.count += 1
+        if now - told.written_at < REPEAT_SECONDS:
+            return
+        first_time = told.count == 1
+        told.written_at = now
+        name = f"{metadata.name[:200]}.{key}" if first_time else f"{metadata.name[:200]}.{key}.{int(now):x}"
         try:
-            if told is None:
-                await self._create(resource, metadata, reason, message, kind, key, now)
-            else:
-                await self._count_up(metadata.namespace or "default", told, now)
-        except NotFound:
-            self._told.pop(key, None)  # events live an hour: next time it is a new one
+            await self._create(
+                resource, metadata, name, told, {"reason": reason, "message": message, "type": kind}, now
+            )
+        except AlreadyExists:
+            pass  # told before a restart, or by another replica
         except ClientError as error:
             log.debug("an event about %s %s was not written: %s", resource.kind, metadata.name, error)
 
     async def _create(
-        self, resource: Resource, about: ObjectMeta, reason: str, message: str, kind: str, key: str, now: float
+        self, resource: Resource, about: ObjectMeta, name: str, told: _Told, what: dict[str, str], now: float
     ) -> None:
-        stamp = timestamp(datetime.fromtimestamp(now, UTC))
         namespace = about.namespace or "default"
-        name = f"{about.name[:200]}.{key}"
         body = {
             "apiVersion": "v1",
             "kind": "Event",
@@ -83,26 +84,13 @@ class Events:
                 "uid": about.uid,
                 "resourceVersion": about.resource_version,
             },
-            "type": kind,
-            "reason": reason,
-            "message": message,
+            **what,
             "action": "Reconciling",
             "source": {"component": self._component},
             "reportingComponent": self._component,
-            "reportingInstance": "",
-            "firstTimestamp": stamp,
-            "lastTimestamp": stamp,
-            "count": 1,
+            "reportingInstance": self._component,
+            "firstTimestamp": told.first,
+            "lastTimestamp": timestamp(datetime.fromtimestamp(now, UTC)),
+            "count": told.count,
         }
-        self._told[key] = _Told(name, stamp, 1, now, 1)
-        while len(self._told) > REMEMBERED:
-            self._told.popitem(last=False)
-        try:
-            await self._client.create(EVENTS, body, namespace, decode=bytes)
-        except AlreadyExists:
-            pass  # told before a restart, or by another replica
-
-    async def _count_up(self, namespace: str, told: _Told, now: float) -> None:
-        told.written_at, told.written = now, told.count
-        patch = {"count": told.count, "lastTimestamp": timestamp(datetime.fromtimestamp(now, UTC))}
-        await self._client.patch(EVENTS, patch, name=told.name, namespace=namespace, decode=bytes)
+        await self._client.create(EVENTS, body, namespace, decode=bytes)

@@ -6,7 +6,7 @@ UV := $(BIN)/uv --no-progress
 PYTEST := $(BIN)/pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-torch demo check test generate requirements clean
+.PHONY: help setup setup-torch demo check test test-kubectl test-kube generate requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -34,7 +34,7 @@ setup: $(VENV)/dev.ready ## an environment in .venv with the command `trainwrigh
 setup-torch: $(VENV)/torch.ready ## the same, with PyTorch for the pods of the demo and the tests
 
 demo: setup-torch ## train a 2-node x 2-process PyTorch model on this machine
-	@$(BIN)/python examples/torch-ddp/demo.py
+	@$(BIN)/trainwright run examples/torch-ddp/trainjob.yaml --dir build/demo
 
 check: setup ## lint, types, import directions
 	$(BIN)/ruff check .
@@ -44,6 +44,12 @@ check: setup ## lint, types, import directions
 
 test: setup-torch ## the tests a clone alone can run: units and whole paths with real processes
 	$(PYTEST) -n 2 tests
+
+test-kubectl: setup ## real kubectl against the local cluster; builds kubectl once, with Go
+	$(PYTEST) tests/kubectl
+
+test-kube: setup ## the operator on a real control plane; builds its programs once, with Go
+	$(PYTEST) tests/kube
 
 generate: setup ## write generated files anew (CRDs, schemas)
 	$(BIN)/python tools/generate.py

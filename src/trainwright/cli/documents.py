@@ -59,8 +59,17 @@ class Document(NamedTuple):
     def title(self) -> str:
         return f"{self.kind}/{self.name}" if self.name else self.kind
 
+    def has(self, field: str) -> bool:
+        """Whether the file says anything at a field such as `spec.trainer.env[0].name`."""
+        place = self.place
+        for step in steps(field):
+            if step not in place.children:
+                return False
+            place = place.children[step]
+        return True
+
     def line(self, field: str) -> int:
-        """The line of a field such as `spec.trainer.env[0].name`, or of the nearest thing around it that is there."""
+        """The line of a field, or of the nearest thing around it that is there."""
         place = self.place
         for step in steps(field):
             child = place.children.get(step)

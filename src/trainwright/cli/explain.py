@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from trainwright.cli.documents import Document, steps
+from trainwright.cli.documents import Document
 from trainwright.cli.failure import Failure
 from trainwright.cli.offline import Offline
 from trainwright.cli.origins import Field, Source, Tree, describe
@@ -120,7 +120,7 @@ class _Sources:
         if origin.layer == RUNTIME:
             return _in(self.runtime, origin)
         if origin.layer in (TRAIN_JOB, OVERRIDE, PATCH):
-            if not _has(self.job.value, origin.field):  # the schema's default, or the namespace of the command line
+            if not self.job.has(origin.field):  # the schema's default, or the namespace of the command line
                 return Source(DEFAULT, self.job.kind, origin.field, "", 0)
             return _in(self.job, origin)
         return Source(*origin, "", 0)
@@ -128,15 +128,6 @@ class _Sources:
 
 def _in(document: Document, origin: Origin) -> Source:
     return Source(*origin, document.file, document.line(origin.field))
-
-
-def _has(value: Any, field: str) -> bool:
-    for step in steps(field):
-        inside_list = isinstance(value, list) and isinstance(step, int) and step < len(value)
-        if not inside_list and not (isinstance(value, dict) and step in value):
-            return False
-        value = value[step]
-    return True
 
 
 def _traced(obj: Json, trace: Trace, sources: _Sources) -> Iterator[Field]:
@@ -153,11 +144,11 @@ def _inside(origin: Origin, inner: str, sources: _Sources) -> Origin:
     """The exact place of a list's item, where the list was copied as it stood."""
     document = sources.runtime if origin.layer == RUNTIME else sources.job
     exact = origin._replace(field=origin.field + inner)
-    return exact if inner and origin.layer != PLUGIN and _has(document.value, exact.field) else origin
+    return exact if inner and origin.layer != PLUGIN and document.has(exact.field) else origin
 
 
 def _lost(settings: Sequence[Setting], sources: _Sources) -> list[tuple[Any, Source]]:
-    return [(setting.value, sources.of(setting.origin)) for setting in settings if setting.value is not None]
+    return [(setting.value, sources.of(setting.origin)) for setting in settings if setting.value not in (None, {}, [])]
 
 
 def _removed(trace: Trace, sources: _Sources) -> Iterator[Field]:
@@ -170,8 +161,10 @@ def _removed(trace: Trace, sources: _Sources) -> Iterator[Field]:
 def _built(obj: Json, plugin: str, sources: _Sources) -> Iterator[Field]:
     """An object made by one plugin; what makes it the TrainJob's comes from there."""
     for path, leaf in leaves(obj):
-        owned = path[0] == "metadata" and path[1:2] != ("name",)
-        origin = Origin(TRAIN_JOB, sources.job.name, "metadata.name") if owned else Origin(PLUGIN, plugin, "build")
+        origin = Origin(PLUGIN, plugin, "build")
+        if path[0] == "metadata" and path[1] != "name":  # what makes it the TrainJob's
+            field = "metadata.namespace" if path[1] == "namespace" else "metadata.name"
+            origin = Origin(TRAIN_JOB, sources.job.name, field)
         for place, value in scalars(leaf.value, leaf.place):
             yield Field(place, _identity(path) + place[len(leaf.place) :], value, sources.of(origin), [])
 

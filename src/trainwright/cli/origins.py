@@ -72,7 +72,7 @@ class Tree:
             leaf = f"{'  ' * len(branch)}{branch[-1]}: {_short(field.value)}"
             lines.append(f"{leaf:<{_COLUMN}}  ← {describe(field.origin)}")
             for value, source in field.lost:
-                lines.append(f"{'':<{_COLUMN}}    not {_short(value)} of {describe(source)}")
+                lines.append(f"{'':<{_COLUMN}}    instead of {_short(value)} of {describe(source)}")
         for field in self.removed:
             for value, source in field.lost:
                 lines.append(f"  removed {field.path}: {_short(value)} of {describe(source)}")

@@ -52,6 +52,9 @@ def build(
     framework.prepare(info)
     built = sorted(framework.build(info), key=lambda item: _ORDER.get(item[1].object["kind"], 2))
     for _, intention in built:
+        intention.object["metadata"]["namespace"] = job.metadata.namespace
+    trace.mark(Origin(TRAIN_JOB, name, "metadata.namespace"))
+    for _, intention in built:
         _own(intention, job)
     trace.mark(Origin(TRAIN_JOB, name, "metadata.name"))
     return Plan(objects=[intention for _, intention in built], built_by=[plugin for plugin, _ in built], warnings=[])
@@ -59,7 +62,6 @@ def build(
 
 def _own(intention: Intention, job: TrainJob) -> None:
     metadata = intention.object["metadata"]
-    metadata["namespace"] = job.metadata.namespace
     metadata["labels"] = {
         **(metadata.get("labels") or {}),
         MANAGED_BY_LABEL: MANAGED_BY,

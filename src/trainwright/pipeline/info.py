@@ -16,7 +16,7 @@ from trainwright.pipeline.errors import TemplateInvalid
 from trainwright.pipeline.generations import fit, merge, patches_of
 from trainwright.pipeline.plan import KeyMaterial, MaskedKeys, Observed
 from trainwright.pipeline.podset import INITIALIZERS, NODE, TRAINER, Container, Json, PodSet
-from trainwright.pipeline.provenance import DEFAULT, NO_TRACE, RUNTIME, TRAIN_JOB, Origin, Tracer
+from trainwright.pipeline.provenance import DEFAULT, NO_TRACE, PLUGIN, RUNTIME, TRAIN_JOB, Origin, Tracer
 from trainwright.pipeline.resources import Resources, merge_requirements, pod_requests
 from trainwright.pipeline.sparse import sparse
 from trainwright.schema.quantity import Quantity
@@ -62,6 +62,7 @@ class Info:
         self.trainer_spec: Trainer = trainer
         self.command = trainer.command
         """The trainer's command; None leaves the template's."""
+        self.command_origin = Origin(TRAIN_JOB, job.metadata.name, "spec.trainer.command")
         self.args = trainer.args
         """The trainer's arguments; None leaves the template's."""
         self.unmatched: list[str] = []
@@ -154,6 +155,11 @@ class Info:
         for index, variable in enumerate(self.trainer_spec.env or ()):
             container.set_env(trainjob_env(variable))
             self.came_from(f"spec.trainer.env[{index}]")
+
+    def rewrite_command(self, command: list[str], plugin: str) -> None:
+        """Run this in place of the TrainJob's command, which itself stays as it is."""
+        self.command = command
+        self.command_origin = Origin(PLUGIN, plugin, "enforce_ml_policy")
 
     def came_from(self, field: str) -> None:
         """Say that what was just set is this field of the TrainJob."""

@@ -65,7 +65,7 @@ def validate_trainjob(
 
 
 def runtime_not_found(ref: RuntimeRef, cause: str = "") -> FieldError:
-    """The runtime that a TrainJob names is not there; its two kinds spell the field differently, and clients know it."""
+    """The runtime that a TrainJob names is not there. Its kinds spell the field differently, and clients know it."""
     if ref.kind == "TrainingRuntime":
         field, kind = "spec.runtimeRef", "trainingRuntime"
     else:

@@ -36,8 +36,8 @@ class Flux:
     def enforce_ml_policy(self, info: Info, job: TrainJob) -> None:
         if info.ml_policy.flux is None:
             return
-        info.command = ["/bin/bash", f"{SCRIPTS_DIRECTORY}/entrypoint.sh", _command(info)]
-        info.args = None
+        info.rewrite_command(["/bin/bash", f"{SCRIPTS_DIRECTORY}/entrypoint.sh", _command(info)], self.name)
+        info.args = None  # they are in the command now
         scripts = {"name": _scripts_name(info), "mountPath": SCRIPTS_DIRECTORY, "readOnly": True}
         for pod_set in info.pod_sets:
             if pod_set.name != NODE:

@@ -121,12 +121,10 @@ class JobSet:
             info.came_from("spec.trainer.image")
         if trains and info.command is not None:
             container.json["command"] = info.command
-            if info.command is info.trainer_spec.command:
-                info.came_from("spec.trainer.command")
+            info.trace.mark(info.command_origin)
         if trains and info.args is not None:
             container.json["args"] = info.args
-            if info.args is info.trainer_spec.args:
-                info.came_from("spec.trainer.args")
+            info.came_from("spec.trainer.args")
         mpi = info.ml_policy.mpi
         if trains or (pod_set.name == NODE and mpi is not None and mpi.run_launcher_as_node):
             info.set_trainer_env(container)

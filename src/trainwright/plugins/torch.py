@@ -42,7 +42,7 @@ class Torch:
             info.set_trainer_env(container)
             container.set_env(*cluster)
             if torchtune.is_tune_run(info.trainer_spec.command):
-                info.command = torchtune.command_line(info, processes)
+                info.rewrite_command(torchtune.command_line(info, processes), self.name)
             else:
                 container.set_env(*master)
             container.set_ports({"containerPort": TRAINER_PORT})

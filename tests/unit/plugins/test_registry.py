@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainwright.api.trainjob import TrainJob
+from trainwright.pipeline import MaskedKeys, Observed, PluginFailed, build
+from trainwright.pipeline.errors import PluginUnusable
+from trainwright.pipeline.framework import Framework
+from trainwright.pipeline.info import Info
+from trainwright.plugins import load
+from trainwright.plugins.registry import discover
+from unit.pipeline.objects import env, objects, runtime, trainjob
+
+BUILT_IN = ["PlainML", "Torch", "MPI", "JAX", "XGBoost", "Flux", "CoScheduling", "Volcano", "JobSet"]
+
+
+class Stamp:
+    """Writes its own name into a variable: who came last can be read off."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def enforce_ml_policy(self, info: Info, job: TrainJob) -> None:
+        container = info.trainer_container
+        assert container is not None
+        container.set_env({"name": "LAST", "value": self.name})
+
+
+def names(**options: Any) -> list[str]:
+    discovered = {name: (lambda name=name: Stamp(name)) for name in options.pop("discovered", ())}
+    return [plugin.name for plugin in load(discovered=discovered, **options).plugins]
+
+
+def test_built_in_plugins_have_one_order() -> None:
+    assert names() == BUILT_IN
+
+
+def test_progress_reporting_is_there_when_its_server_is() -> None:
+    assert names(progress_server="https://x") == [*BUILT_IN, "TrainJobStatus"]
+
+
+def test_installed_plugins_come_after_the_built_in_ones_by_name() -> None:
+    assert names(discovered=["b", "a"]) == [*BUILT_IN, "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("enabled", "disabled", "expected"),
+    [
+        ([], ["Torch"], [name for name in BUILT_IN if name != "Torch"] + ["a"]),
+        (["JobSet", "PlainML"], ["*"], ["JobSet", "PlainML"]),
+        (["a", "*"], [], ["a", *BUILT_IN]),
+        (["Torch"], [], [*(name for name in BUILT_IN if name != "Torch"), "a", "Torch"]),
+        ([], ["*"], []),
+        (["a", "*", "JobSet"], ["Flux"], ["a", *BUILT_IN[:5], "CoScheduling", "Volcano", "JobSet"]),
+    ],
+)
+def test_the_configuration_chooses_and_places(enabled: list[str], disabled: list[str], expected: list[str]) -> None:
+    assert names(enabled=enabled, disabled=disabled, discovered=["a"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("enabled", "disabled", "words"),
+    [
+        (["Nope"], [], "plugin Nope: there is no such plugin; there are PlainML"),
+        ([], ["Nope"], "plugin Nope: there is no such plugin"),
+        (["Torch"], ["Torch"], "plugin Torch: it is both in enabledPlugins and in disabledPlugins"),
+        (["TrainJobStatus"], [], "needs the feature gate TrainJobStatus=true"),
+    ],
+)
+def test_a_choice_that_cannot_be_made_is_explained(enabled: list[str], disabled: list[str], words: str) -> None:
+    with pytest.raises(PluginUnusable, match=words):
+        names(enabled=enabled, disabled=disabled)
+
+
+def test_two_plugins_cannot_share_a_name() -> None:
+    with pytest.raises(PluginUnusable, match="takes the name of another plugin"):
+        load(discovered={"x": lambda: Stamp("Torch")})
+
+
+def test_something_without_extension_points_is_no_plugin() -> None:
+    with pytest.raises(PluginUnusable, match="none of the methods of an extension point"):
+        load(discovered={"x": lambda: object()})  # type: ignore[dict-item, return-value]
+
+
+def test_the_order_of_discovery_does_not_matter() -> None:
+    made = []
+    for order in (["a", "b"], ["b", "a"]):
+        framework = load(discovered={name: (lambda name=name: Stamp(name)) for name in order})
+        made.append(build(trainjob(), runtime(), Observed(), framework, MaskedKeys()))
+    assert made[0] == made[1]
+    assert env(objects(made[0])["JobSet/tj"])["LAST"] == "b"
+
+
+class Broken:
+    name = "Broken"
+
+    def enforce_pod_spec(self, info: Info, job: TrainJob) -> None:
+        raise KeyError("what")
+
+
+def test_a_plugin_that_raises_is_named_with_its_phase() -> None:
+    with pytest.raises(PluginFailed, match=r"^plugin Broken failed in enforce_pod_spec: 'what'$"):
+        build(trainjob(), runtime(), Observed(), Framework([Broken()]), MaskedKeys())
+
+
+def test_plugins_are_found_by_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = tmp_path / "extra-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: extra\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[trainwright.plugins]\nstamp = extra_plugin:Stamp\n")
+    (tmp_path / "extra_plugin.py").write_text(
+        "class Stamp:\n    name = 'Stamp'\n    def build(self, info, job): return []\n"
+    )
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    assert list(discover()) == ["stamp"]
+    assert load().plugins[-1].name == "Stamp"
+
+
+def test_a_plugin_that_cannot_be_imported_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = tmp_path / "bad-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: bad\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[trainwright.plugins]\nbad = no_such_module_here:X\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    with pytest.raises(PluginUnusable, match="plugin bad: no_such_module_here:X cannot be imported"):
+        load()

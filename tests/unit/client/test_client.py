@@ -299,10 +299,14 @@ async def test_a_silent_watch_ends_at_its_idle_limit(server: Server, client: Cli
         return response
 
     server.handler = handler
-    with pytest.raises(UnknownOutcome):
+
+    async def watch() -> None:
         async with client.watch(PODS, idle_seconds=0.05) as events:
             async for _ in events:
                 pass
+
+    with pytest.raises(UnknownOutcome):
+        await watch()
     release.set()
 
 

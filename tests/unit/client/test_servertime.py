@@ -1,0 +1,82 @@
+"""What `Date` headers tell about the server's clock, and how requests are spread over time."""
+
+from __future__ import annotations
+
+from email.utils import formatdate
+
+import pytest
+
+from trainwright.client.ratelimit import RateLimited
+from trainwright.client.requests import Request
+from trainwright.client.servertime import ServerTime
+from trainwright.client.transport import Answer
+
+
+class Wall:
+    def __init__(self) -> None:
+        self.time = 1_700_000_000.25
+
+    def __call__(self) -> float:
+        return self.time
+
+
+def date(time: float) -> str:
+    return formatdate(int(time), usegmt=True)
+
+
+def test_without_a_sign_to_the_contrary_our_own_clock_is_right() -> None:
+    wall = Wall()
+    it = ServerTime(wall)
+    assert it.now() == wall.time
+    it.observe(date(wall.time), wall.time - 0.1, wall.time)
+    assert it.offset == 0.0
+
+
+@pytest.mark.parametrize("skew", [600.0, -600.0, 5.0])
+def test_a_skewed_clock_is_corrected_to_within_a_second(skew: float) -> None:
+    wall = Wall()
+    it = ServerTime(wall)
+    for step in (0.0, 0.3, 0.35, 0.35, 0.2):
+        wall.time += step
+        it.observe(date(wall.time + skew), wall.time - 0.01, wall.time)
+    assert abs(it.offset - skew) < 0.6
+
+
+def test_a_clock_that_is_set_is_followed() -> None:
+    wall = Wall()
+    it = ServerTime(wall)
+    it.observe(date(wall.time), wall.time, wall.time)
+    server = wall.time
+    wall.time += 3600  # somebody sets our clock
+    it.observe(date(server), wall.time, wall.time)
+    assert abs(it.now() - server) < 1.1
+
+
+@pytest.mark.parametrize("text", [None, "yesterday", "", "Thu, 99 Jan 2026 00:00:00 GMT"])
+def test_what_is_no_date_changes_nothing(text: str | None) -> None:
+    it = ServerTime(Wall())
+    it.observe(text, 0.0, 1.0)
+    assert it.offset == 0.0
+
+
+class Echo:
+    async def send(self, request: Request, *, deadline: float) -> Answer:
+        return Answer(200, {}, b"{}")
+
+
+async def test_a_burst_passes_at_once_and_then_so_many_a_second() -> None:
+    now = 0.0
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    limited = RateLimited(Echo(), qps=10.0, burst=3, now=lambda: now, sleep=sleep)  # type: ignore[arg-type]
+    for _ in range(5):
+        await limited.send(Request("GET", "/"), deadline=1)
+    assert waits == pytest.approx([0.1, 0.2])
+    now = 100.0
+    waits.clear()
+    for _ in range(3):
+        await limited.send(Request("GET", "/"), deadline=1)
+    assert waits == []

@@ -1,0 +1,24 @@
+"""A Kubernetes-compatible API server in one process, on loopback, with one file of state.
+
+    async with ApiServer(directory=Path("state"), port=0) as server:
+        server.url            # https://127.0.0.1:PORT (the same port as last time if port=0 and it is free)
+        server.kubeconfig     # Path, mode 0600, CA and token inline
+        server.ca_file        # Path of the CA's certificate
+        server.token          # the administrator's bearer token
+        server.kubelet_token  # what this server shows to nodes when it asks for logs
+        server.issue_certificate("node", ["127.0.0.1"])   # Certificate(cert, key): paths, signed by the cluster's CA
+        await server.install(manifests)                   # CRDs, runtimes, any objects: forced server-side apply
+
+`directory` is made with mode 0700. A directory that another process serves, that is damaged or written by a newer
+version raises a `StoreError` whose text says what to do. `users` maps further bearer tokens to user names that have
+only the rights RBAC gives them.
+
+A request's way: http.py (boundary) → router.py → reading.py | watching.py | mutations.py | patching.py |
+subresources.py → writing.py | deletion.py → state.py (memory) → store.py (SQLite). Kinds: types.py, builtin/,
+customresources.py.
+"""
+
+from .server import ApiServer
+from .store import StoreError
+
+__all__ = ["ApiServer", "StoreError"]

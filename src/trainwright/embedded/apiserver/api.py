@@ -1,0 +1,51 @@
+"""The core that handlers and controllers share: state, types, namespaces, admission.
+
+Nothing here knows HTTP. `reading.py`, `writing.py` and `deletion.py` hold the operations; this is what they work on.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Iterable
+
+from . import errors
+from .admission.chain import Admission
+from .errors import Json
+from .namespaces import Namespaces
+from .registry import Registry
+from .state import State
+from .types import Type
+
+_WARNINGS: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("warnings", default=None)
+
+
+class Api:
+    def __init__(self, state: State, registry: Registry) -> None:
+        self.state = state
+        self.registry = registry
+        self.namespaces = Namespaces(self)
+        self.admission = Admission(self)
+
+    @staticmethod
+    def collect_warnings() -> list[str]:
+        """Start a list for the request at hand; what `warn` gets until it ends goes there."""
+        found: list[str] = []
+        _WARNINGS.set(found)
+        return found
+
+    @staticmethod
+    def warn(texts: Iterable[str]) -> None:
+        found = _WARNINGS.get()
+        if found is not None:
+            found.extend(text for text in texts if text not in found)
+
+    @staticmethod
+    def to_storage(served: Type, obj: Json) -> Json:
+        return obj if served.to_storage is None else served.to_storage(obj)
+
+    def check_serving(self, served: Type) -> None:
+        """A type whose CRD is being deleted takes no new objects."""
+        if served.custom and self.registry.find(served.group, served.version, served.plural) is not served:
+            current = self.registry.find(served.group, served.version, served.plural)
+            if current is None:
+                raise errors.unknown_resource()

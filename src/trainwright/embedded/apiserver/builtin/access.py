@@ -1,0 +1,95 @@
+"""Service accounts and the RBAC kinds."""
+
+from __future__ import annotations
+
+from ....schema import errors as field
+from ....schema.errors import FieldError
+from ..errors import Json
+from ..metadata import path_segment_faults
+from .strategy import BuiltinStrategy
+
+RBAC = "rbac.authorization.k8s.io"
+
+
+class ServiceAccounts(BuiltinStrategy):
+    returns_deleted = True
+
+
+class Roles(BuiltinStrategy):
+    create_on_update = True
+
+    def name_faults(self, name: str) -> list[str]:
+        return path_segment_faults(name)
+
+    def validate(self, obj: Json) -> list[FieldError]:
+        found: list[FieldError] = []
+        for index, rule in enumerate(obj.get("rules") or ()):
+            found += self._rule(rule, f"rules[{index}]")
+        return found
+
+    def _rule(self, rule: Json, at: str) -> list[FieldError]:
+        found: list[FieldError] = []
+        if not rule.get("verbs"):
+            found.append(field.required(f"{at}.verbs", "verbs must contain at least one value"))
+        urls = rule.get("nonResourceURLs") or []
+        if urls:
+            if not self.cluster_wide:
+                text = "namespaced rules cannot apply to non-resource URLs"
+                found.append(field.invalid(f"{at}.nonResourceURLs", urls, text))
+            if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
+                text = "rules cannot apply to both regular resources and non-resource URLs"
+                found.append(field.invalid(f"{at}.nonResourceURLs", urls, text))
+            return found
+        if not rule.get("apiGroups"):
+            found.append(field.required(f"{at}.apiGroups", "resource rules must supply at least one api group"))
+        if not rule.get("resources"):
+            found.append(field.required(f"{at}.resources", "resource rules must supply at least one resource"))
+        return found
+
+    cluster_wide = False
+
+
+class ClusterRoles(Roles):
+    cluster_wide = True
+
+
+class Bindings(BuiltinStrategy):
+    create_on_update = True
+
+    def name_faults(self, name: str) -> list[str]:
+        return path_segment_faults(name)
+
+    def default(self, obj: Json) -> None:
+        reference = obj.setdefault("roleRef", {})
+        if not reference.get("apiGroup"):
+            reference["apiGroup"] = RBAC
+        for subject in obj.get("subjects") or ():
+            if not subject.get("apiGroup") and subject.get("kind") in ("User", "Group"):
+                subject["apiGroup"] = RBAC
+
+    def validate(self, obj: Json) -> list[FieldError]:
+        found: list[FieldError] = []
+        reference = obj.get("roleRef") or {}
+        if reference.get("apiGroup") != RBAC:
+            found.append(field.not_supported("roleRef.apiGroup", reference.get("apiGroup", ""), [RBAC]))
+        kinds = ["ClusterRole"] if self.kind == "ClusterRoleBinding" else ["Role", "ClusterRole"]
+        if reference.get("kind") not in kinds:
+            found.append(field.not_supported("roleRef.kind", reference.get("kind", ""), kinds))
+        if not reference.get("name"):
+            found.append(field.required("roleRef.name"))
+        for index, subject in enumerate(obj.get("subjects") or ()):
+            at = f"subjects[{index}]"
+            if not subject.get("name"):
+                found.append(field.required(f"{at}.name"))
+            kind = subject.get("kind", "")
+            if kind not in ("ServiceAccount", "User", "Group"):
+                found.append(field.not_supported(f"{at}.kind", kind, ["ServiceAccount", "User", "Group"]))
+            elif kind == "ServiceAccount" and not subject.get("namespace") and self.kind == "ClusterRoleBinding":
+                found.append(field.required(f"{at}.namespace"))
+        return found
+
+    def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
+        found = self.validate(obj)
+        if obj.get("roleRef") != old.get("roleRef"):
+            found.append(field.invalid("roleRef", obj.get("roleRef"), "cannot change roleRef"))
+        return found

@@ -1,0 +1,51 @@
+"""What all built-in kinds share: Go's decoding, published schemas, and the status beside the spec."""
+
+from __future__ import annotations
+
+from ....schema import kubernetes
+from ....schema.strategic import MergeSchema
+from ..errors import Json
+from ..fieldmanager.nodes import UNTYPED, Node, object_node
+from ..types import Strategy
+from ..wire import table
+
+
+class BuiltinStrategy(Strategy):
+    """`wire` names the Go type in the wire table, such as `core/v1.Pod`."""
+
+    wire = ""
+    api_version = "v1"
+    kind = ""
+
+    def decode(self, obj: Json) -> tuple[Json, list[str]]:
+        decoded, unknown = table.decode(self.wire, obj)
+        return {"kind": self.kind, "apiVersion": self.api_version, **decoded}, unknown
+
+    def empty(self) -> Json:
+        decoded, _ = table.decode(self.wire, {})
+        return {"kind": self.kind, "apiVersion": self.api_version, **decoded}
+
+    def node(self) -> Node:
+        if not kubernetes.has_kind(self.api_version, self.kind):
+            return UNTYPED
+        name = kubernetes.definition_name(self.api_version, self.kind)
+        return object_node(kubernetes.definition(name), kubernetes.definition)
+
+    def merge_schema(self) -> MergeSchema:
+        return kubernetes.merge_schema(self.api_version, self.kind)
+
+    def prepare_create(self, obj: Json) -> None:
+        if self.has_status:
+            obj["status"] = {}
+
+    def prepare_update(self, obj: Json, old: Json) -> None:
+        if self.has_status and "status" in old:
+            obj["status"] = old["status"]
+
+
+class StatusStrategy(BuiltinStrategy):
+    """A kind with a status subresource."""
+
+    has_status = True
+    ignored_on_main = {"f:status": {}}
+    ignored_on_status = {"f:spec": {}}

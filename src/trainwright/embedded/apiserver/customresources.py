@@ -1,0 +1,308 @@
+"""Types that CRDs declare: from a stored CustomResourceDefinition to served types, and their end.
+
+In: events of CRDs. Out: the registry's custom types. Conversion between versions is `None`: only apiVersion changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import logging
+from typing import TYPE_CHECKING, Any
+
+from ...schema import errors as field
+from ...schema.custom_resource import check_create, check_update
+from ...schema.errors import FieldError
+from ...schema.structural import StructuralSchema
+from . import deletion, jsonpath, writing
+from .age import age_of
+from .builtin.customresourcedefinitions import CLEANUP
+from .errors import Json, StatusError
+from .fieldmanager.nodes import object_node
+from .state import Event
+from .store import Key
+from .tables import NAME
+from .types import Column, Strategy, Type
+from .writing import SYSTEM, WriteOptions
+
+if TYPE_CHECKING:
+    from .api import Api
+
+log = logging.getLogger(__name__)
+CRDS = "customresourcedefinitions.apiextensions.k8s.io"
+VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+
+
+class CustomStrategy(Strategy):
+    """The rules a CRD version declares."""
+
+    unconditional_update = False
+    tracks_generation = True
+
+    def __init__(self, kind: str, api_version: str, schema: Json, *, status: bool, selectable: list[str]) -> None:
+        self.kind = kind
+        self.api_version = api_version
+        self.schema = StructuralSchema.compile(schema)
+        self.has_status = status
+        self.selectable = selectable
+        self.ignored_on_main = {"f:status": {}} if status else {}
+        # Of the metadata only managedFields may change through the status subresource.
+        self.ignored_on_status = {"f:metadata": {}, "f:spec": {}}
+
+    def decode(self, obj: Json) -> tuple[Json, list[str]]:
+        check_metadata(obj["metadata"])
+        return obj, self.schema.prune(obj)
+
+    def default(self, obj: Json) -> None:
+        self.schema.default(obj)
+
+    def prepare_create(self, obj: Json) -> None:
+        if self.has_status:
+            obj.pop("status", None)
+
+    def prepare_status_update(self, obj: Json, old: Json) -> None:
+        managed = obj["metadata"].get("managedFields")
+        status = obj.get("status")
+        kept = copy.deepcopy(old)
+        sent = obj["metadata"]
+        obj.clear()
+        obj.update(kept)
+        obj["metadata"] = kept["metadata"]
+        if sent.get("resourceVersion"):
+            obj["metadata"]["resourceVersion"] = sent["resourceVersion"]
+        if managed is None:
+            obj["metadata"].pop("managedFields", None)
+        else:
+            obj["metadata"]["managedFields"] = managed
+        if status is None:
+            obj.pop("status", None)
+        else:
+            obj["status"] = status
+
+    def generation_content(self, obj: Json) -> Any:
+        skipped = ("metadata", "status") if self.has_status else ("metadata",)
+        return {name: value for name, value in obj.items() if name not in skipped}
+
+    # ------------------------------------------------------------------------------------------------ rules
+
+    def _type_faults(self, obj: Json) -> list[FieldError]:
+        found: list[FieldError] = []
+        if obj.get("kind") != self.kind:
+            found.append(field.invalid("kind", obj.get("kind"), f"must be {self.kind}"))
+        if obj.get("apiVersion") != self.api_version:
+            found.append(field.invalid("apiVersion", obj.get("apiVersion"), f"must be {self.api_version}"))
+        return found
+
+    def check_create(self, obj: Json, found: list[FieldError]) -> list[FieldError]:
+        return check_create(self.schema, obj, self._type_faults(obj) + found)
+
+    def check_update(self, obj: Json, old: Json, found: list[FieldError]) -> list[FieldError]:
+        return check_update(self.schema, obj, old, self._type_faults(obj) + found)
+
+    check_status_update = check_update
+
+    def fields(self, obj: Json) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for path in self.selectable:
+            values = jsonpath.find(path, obj)
+            value = values[0] if values else ""
+            if isinstance(value, bool):
+                value = "true" if value else "false"
+            found[path.lstrip(".")] = str(value)
+        return found
+
+    def field_names(self) -> frozenset[str]:
+        return frozenset(path.lstrip(".") for path in self.selectable)
+
+
+def check_metadata(meta: Json) -> None:
+    """ObjectMeta is typed even in custom objects. Raises ValueError."""
+    from .wire import table
+
+    decoded, _ = table.decode("meta/v1.ObjectMeta", meta)
+    # Written back so that nulls and empty maps vanish, as they do in Go; unknown members are left for pruning to name.
+    for name in list(meta):
+        if name in decoded:
+            meta[name] = decoded[name]
+        elif name in table.types()["meta/v1.ObjectMeta"]:
+            if name == "managedFields" and meta[name] == []:
+                continue
+            del meta[name]
+
+
+# ---------------------------------------------------------------------------------------------------------- types
+
+
+def types_of(crd: Json) -> list[Type]:
+    """The served versions of a CRD, storage version included only if served."""
+    return [_type(crd, version) for version in crd["spec"]["versions"] if version.get("served")]
+
+
+def _type(crd: Json, version: Json) -> Type:
+    spec, names = crd["spec"], crd["spec"]["names"]
+    group = spec["group"]
+    api_version = f"{group}/{version['name']}"
+    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
+    declared = version.get("subresources") or {}
+    subresources: dict[str, Any] = {}
+    verbs = ["get", "patch", "update"]
+    if declared.get("status") is not None:
+        subresources["status"] = {"verbs": verbs}
+    if declared.get("scale") is not None:
+        paths = declared["scale"]
+        subresources["scale"] = {
+            "verbs": verbs,
+            "group": "autoscaling",
+            "version": "v1",
+            "kind": "Scale",
+            "paths": paths,
+        }
+    selectable = [entry["jsonPath"] for entry in version.get("selectableFields") or ()]
+    strategy = CustomStrategy(
+        names["kind"], api_version, schema, status="status" in subresources, selectable=selectable
+    )
+    return Type(
+        group=group,
+        version=version["name"],
+        plural=names["plural"],
+        singular=names.get("singular") or names["kind"].lower(),
+        kind=names["kind"],
+        list_kind=names.get("listKind") or f"{names['kind']}List",
+        namespaced=spec.get("scope") == "Namespaced",
+        strategy=strategy,
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        verbs=VERBS,
+        subresources=subresources,
+        custom=True,
+        columns=_columns(version),
+        make_node=lambda: object_node(schema),
+        schema=lambda: schema,
+    )
+
+
+def _columns(version: Json) -> tuple[Column, ...]:
+    declared = version.get("additionalPrinterColumns")
+    if not declared:
+        return (NAME, Column("Age", "date", lambda o: age_of(o["metadata"].get("creationTimestamp"))))
+    return (NAME, *(_column(entry) for entry in declared))
+
+
+def _column(entry: Json) -> Column:
+    kind, path = entry["type"], entry["jsonPath"]
+
+    def cell(obj: Json) -> Any:
+        try:
+            values = jsonpath.find(path, obj)
+        except jsonpath.JsonPathError:
+            return None
+        return _cell(values[0], kind) if values else None
+
+    return Column(
+        entry["name"], kind, cell, entry.get("format", ""), entry.get("description", ""), entry.get("priority", 0)
+    )
+
+
+def _cell(value: Any, kind: str) -> Any:
+    if kind == "date":
+        return age_of(value) if isinstance(value, str) else "<unknown>"
+    if kind == "integer":
+        return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if kind == "number":
+        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if kind == "boolean":
+        return value if isinstance(value, bool) else None
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return jsonpath.text(value)
+
+
+# ---------------------------------------------------------------------------------------------------------- controller
+
+
+class CustomResources:
+    """Keeps the registry in step with the stored CRDs, and empties the types of those that are being deleted."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        self._ending: set[str] = set()
+        self._wake = asyncio.Event()
+
+    def start(self) -> None:
+        for stored in self.api.state.table(CRDS).objects.values():
+            self._register(stored.decode())
+            if stored.deleting:
+                self._ending.add(stored.key.name)
+        self.api.state.listeners.append(self.observe)
+        self._wake.set()
+
+    def observe(self, event: Event) -> None:
+        if event.current.key.resource != CRDS:
+            return
+        crd = event.current.decode()
+        if event.type == "DELETED":
+            spec = crd["spec"]
+            self.api.registry.set_custom(spec["group"], spec["names"]["plural"], [])
+            self.api.state.drop_table(f"{spec['names']['plural']}.{spec['group']}")
+            self._ending.discard(event.current.key.name)
+            return
+        previous = event.previous.decode() if event.previous is not None else None
+        if previous is None or previous["spec"] != crd["spec"]:
+            self._register(crd)
+        if event.current.deleting:
+            self._ending.add(event.current.key.name)
+            self._wake.set()
+
+    def _register(self, crd: Json) -> None:
+        spec = crd["spec"]
+        self.api.registry.set_custom(spec["group"], spec["names"]["plural"], types_of(crd))
+        self.api.state.table(f"{spec['names']['plural']}.{spec['group']}")
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await asyncio.wait_for(self._wake.wait(), 1.0 if self._ending else None)
+            except TimeoutError:
+                pass
+            self._wake.clear()
+            for name in sorted(self._ending):
+                try:
+                    await self._end(name)
+                except StatusError as error:
+                    log.info("the type %s cannot be removed yet: %s", name, error)
+
+    async def _end(self, name: str) -> None:
+        """Delete the objects, then let the CRD go."""
+        stored = self.api.state.head(Key(CRDS, "", name))
+        if stored is None:
+            self._ending.discard(name)
+            return
+        spec = stored.decode()["spec"]
+        resource = f"{spec['names']['plural']}.{spec['group']}"
+        served = self.api.registry.by_resource(resource)
+        left = False
+        if served is not None:
+            for item in list(self.api.state.table(resource).objects.values()):
+                if not item.deleting:
+                    await deletion.delete(
+                        self.api, served, item.key, deletion.DeleteOptions(policy="Background"), SYSTEM
+                    )
+                left = left or self.api.state.head(item.key) is not None
+        if left:
+            return
+        crds = self.api.registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        assert crds is not None
+
+        def compute(obj: Json | None) -> Json:
+            assert obj is not None
+            kept = [f for f in obj["metadata"].get("finalizers") or () if f != CLEANUP]
+            obj["metadata"]["finalizers"] = kept
+            if not kept:
+                del obj["metadata"]["finalizers"]
+            return obj
+
+        await writing.update(
+            self.api, crds, stored.key, compute, WriteOptions(manager="trainwright"), SYSTEM, retry=True
+        )

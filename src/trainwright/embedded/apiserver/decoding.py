@@ -1,0 +1,125 @@
+"""A request's body as an object of the type the path names: kind checked, unknown fields found, defaults filled in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...schema import errors as field
+from .api import Api
+from .bodies import parse_json, parse_yaml, unsupported_body
+from .errors import Json, bad_request, invalid
+from .requests import Call
+from .types import Type
+from .wire.protobuf import ProtobufError, decode_unknown
+
+JSON_TYPES = ("", "application/json")
+YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml")
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+MERGES = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+
+
+def parse_body(call: Call, served: Type) -> tuple[Json, list[str]]:
+    """The body as a JSON object, and its duplicate fields."""
+    content_type = call.content_type
+    try:
+        if content_type in JSON_TYPES:
+            value, duplicates = parse_json(call.body)
+        elif content_type in YAML_TYPES:
+            value, duplicates = parse_yaml(call.body)
+        elif content_type == PROTOBUF and not served.custom:
+            value, duplicates = decode_unknown(call.body), []
+        else:
+            raise unsupported_body("application/json, application/yaml" if served.custom else MERGES)
+    except ProtobufError as error:
+        raise bad_request(f"the protobuf body cannot be read: {error}") from None
+    except ValueError as error:
+        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+    if not isinstance(value, dict):
+        text = "json: cannot unmarshal value into Go value of type struct { APIVersion string; Kind string }"
+        raise bad_request(f"couldn't get version/kind; json parse error: {text}")
+    return value, duplicates
+
+
+def read_object(call: Call, served: Type, validation: str) -> Json:
+    """For creates and updates. Raises 400 for what cannot be decoded."""
+    value, duplicates = parse_body(call, served)
+    wrong_version = check_kind(served, value)
+    obj, unknown = decode_object(served, value)
+    if wrong_version:
+        Api.warn(f'unknown field "{name}"' for name in sorted(set(value) - {"apiVersion", "kind", "metadata"}))
+        raise wrong_version
+    report_unknown(served, duplicates, unknown, validation)
+    served.strategy.default(obj)
+    return obj
+
+
+def check_kind(served: Type, value: Json) -> Any:
+    """Fill in or check apiVersion and kind; returns the error for a version mismatch, which comes after decoding."""
+    version, kind = value.get("apiVersion", ""), value.get("kind", "")
+    if not isinstance(version, str) or not isinstance(kind, str):
+        raise bad_request("couldn't get version/kind; json parse error: apiVersion and kind must be strings")
+    if served.custom:
+        if not kind or not version:
+            what = "Kind" if not kind else "apiVersion"
+            raise bad_request(
+                f"the object provided is unrecognized (must be of type {served.kind}): Object '{what}' is missing"
+            )
+        if version != served.api_version:
+            return version_mismatch(version, served.api_version)
+        return None
+    if version and version != served.api_version:
+        return version_mismatch(version, served.api_version)
+    if kind and kind != served.kind:
+        raise bad_request(
+            f'{kind} in version "{served.version}" cannot be handled as a {served.kind}: the path takes {served.kind} objects'
+        )
+    value["apiVersion"], value["kind"] = served.api_version, served.kind
+    return None
+
+
+def version_mismatch(found: str, expected: str) -> Any:
+    return bad_request(f"the API version in the data ({found}) does not match the expected API version ({expected})")
+
+
+def decode_object(served: Type, value: Json) -> tuple[Json, list[str]]:
+    """The kind's own decoding; a wrong type becomes the 400 that Go's decoder causes."""
+    if "metadata" in value and value["metadata"] is None:
+        value["metadata"] = {}
+    meta = value.setdefault("metadata", {})
+    if served.custom and not isinstance(meta, dict):
+        raise bad_request("unable to decode: json: cannot unmarshal metadata into Go value of type v1.ObjectMeta")
+    try:
+        return served.strategy.decode(value)
+    except ValueError as error:
+        raise bad_request(
+            f'{served.kind} in version "{served.version}" cannot be handled as a {served.kind}: {error}'
+        ) from None
+
+
+def strict_texts(duplicates: list[str], unknown: list[str]) -> list[str]:
+    return [f'duplicate field "{name}"' for name in duplicates] + [f'unknown field "{name}"' for name in unknown]
+
+
+def report_unknown(served: Type, duplicates: list[str], unknown: list[str], validation: str) -> None:
+    texts = strict_texts(duplicates, unknown)
+    if not texts or validation == "Ignore":
+        return
+    if validation == "Warn":
+        Api.warn(texts)
+        return
+    raise bad_request(
+        f'{served.kind} in version "{served.version}" cannot be handled as a {served.kind}: strict decoding error:'
+        f" {', '.join(texts)}"
+    )
+
+
+def report_unknown_in_patch(duplicates: list[str], unknown: list[str], validation: str, patched: Any) -> None:
+    """A patch is judged by the object it makes, and refused with another status than an update."""
+    texts = strict_texts(duplicates, unknown)
+    if not texts or validation == "Ignore":
+        return
+    if validation == "Warn":
+        Api.warn(texts)
+        return
+    fault = field.invalid("patch", patched, f"strict decoding error: {', '.join(texts)}")
+    raise invalid("", "", "", [fault])

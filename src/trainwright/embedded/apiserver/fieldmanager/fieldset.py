@@ -1,0 +1,185 @@
+"""Sets of field paths, in the form they have inside `managedFields`, and their algebra.
+
+A set is a dict from path element (`f:name`, `k:{"name":"x"}`, `v:"a"`) to a subset. `{}` below an element means the
+element itself is in the set; with children, its own membership is the extra key `.`. Sets are never changed in place;
+results may share parts with inputs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from .nodes import Node
+
+FieldSet = dict[str, Any]
+EMPTY: FieldSet = {}
+LEAF: FieldSet = {}
+
+
+def is_member(subset: FieldSet) -> bool:
+    return not subset or "." in subset
+
+
+def build(member: bool, children: FieldSet) -> FieldSet | None:
+    """What stands below an element; None if nothing does."""
+    if children:
+        return {".": LEAF, **children} if member else children
+    return LEAF if member else None
+
+
+def children_of(subset: FieldSet) -> FieldSet:
+    if "." not in subset:
+        return subset
+    return {element: child for element, child in subset.items() if element != "."}
+
+
+def union(left: FieldSet, right: FieldSet) -> FieldSet:
+    if not left or left is right:
+        return right
+    if not right:
+        return left
+    result = dict(left)
+    for element, subset in right.items():
+        mine = left.get(element)
+        if mine is None:
+            result[element] = subset
+        elif mine is not subset and element != ".":
+            member = is_member(mine) or is_member(subset)
+            result[element] = build(member, union(children_of(mine), children_of(subset))) or LEAF
+    return result
+
+
+def difference(left: FieldSet, right: FieldSet) -> FieldSet:
+    if not left or not right:
+        return left
+    result: FieldSet = {}
+    for element, subset in left.items():
+        other = right.get(element)
+        if other is None:
+            result[element] = subset
+            continue
+        member = is_member(subset) and not is_member(other)
+        kept = build(member, difference(children_of(subset), children_of(other)))
+        if kept is not None:
+            result[element] = kept
+    return result
+
+
+def intersection(left: FieldSet, right: FieldSet) -> FieldSet:
+    result: FieldSet = {}
+    for element, subset in left.items():
+        other = right.get(element)
+        if other is None:
+            continue
+        member = is_member(subset) and is_member(other)
+        kept = build(member, intersection(children_of(subset), children_of(other)))
+        if kept is not None:
+            result[element] = kept
+    return result
+
+
+def without(left: FieldSet, right: FieldSet) -> FieldSet:
+    """Like `difference`, but a member of `right` takes everything below it along."""
+    if not left or not right:
+        return left
+    result: FieldSet = {}
+    for element, subset in left.items():
+        other = right.get(element)
+        if other is None:
+            result[element] = subset
+        elif not is_member(other):
+            kept = build(is_member(subset), without(children_of(subset), other))
+            if kept is not None:
+                result[element] = kept
+    return result
+
+
+def insert(target: FieldSet, path: tuple[str, ...]) -> None:
+    """Add one path to a set that is still being built (the only change in place)."""
+    last = len(path) - 1
+    for index, element in enumerate(path):
+        subset = target.get(element)
+        if subset is None:
+            target[element] = subset = {}
+            if index == last:
+                return
+            target = subset
+            continue
+        if index == last:
+            if subset:
+                subset["."] = LEAF
+            return
+        if not subset:  # a member so far without children
+            subset["."] = LEAF
+        target = subset
+
+
+def paths(subset: FieldSet, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for element, child in subset.items():
+        if element == ".":
+            continue
+        path = (*prefix, element)
+        if is_member(child):
+            yield path
+        if child:
+            yield from paths(child, path)
+
+
+def leaves(subset: FieldSet) -> FieldSet:
+    """Only the members without children."""
+    result: FieldSet = {}
+    for element, child in subset.items():
+        if element == ".":
+            continue
+        kept = leaves(child) if child else LEAF
+        if kept or not child:
+            result[element] = kept
+    return result
+
+
+def ensure_fields_are_members(subset: FieldSet, node: Node | None) -> FieldSet:
+    """Make every struct field that has members below it a member too: removal works on members."""
+    if not subset:
+        return subset
+    result: FieldSet = {}
+    fields = node.map.fields if node is not None and node.map is not None else {}
+    for element, child in subset.items():
+        if element == "." or not child:
+            result[element] = child
+            continue
+        below = ensure_fields_are_members(child, child_node(node, element))
+        member = "." in child or (element.startswith("f:") and element[2:] in fields)
+        if member and "." not in below:
+            below = {".": LEAF, **below}
+        result[element] = below
+    return result
+
+
+def child_node(node: Node | None, element: str) -> Node | None:
+    if node is None:
+        return None
+    if element.startswith("f:"):
+        return None if node.map is None else node.map.fields.get(element[2:], node.map.element)
+    if element.startswith("k:"):
+        return None if node.list is None else node.list.item
+    return None
+
+
+def text(path: tuple[str, ...]) -> str:
+    """A path as messages print it: `.spec.items[name="a"].value`."""
+    parts: list[str] = []
+    for element in path:
+        kind, _, rest = element.partition(":")
+        if kind == "f":
+            parts.append(f".{rest}")
+        elif kind == "k":
+            keys = json.loads(rest)
+            inner = ",".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in sorted(keys.items()))
+            parts.append(f"[{inner}]")
+        elif kind == "v":
+            parts.append(f"[={rest}]")
+        else:
+            parts.append(f"[{rest}]")
+    return "".join(parts)

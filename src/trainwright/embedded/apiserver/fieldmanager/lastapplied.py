@@ -1,0 +1,52 @@
+"""kubectl's last-applied annotation: how an object moves from client-side to server-side apply without conflicts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from . import fieldset
+from .fieldset import FieldSet
+from .nodes import Node
+from .walk import compare, fields_of
+
+ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
+LIMIT = 256 * 1024
+Json = dict[str, Any]
+
+
+def annotation_of(obj: Json) -> str:
+    found = (obj.get("metadata", {}).get("annotations") or {}).get(ANNOTATION)
+    return found if isinstance(found, str) else ""
+
+
+def allowed_conflicts(node: Node, live: Json, version: str) -> FieldSet:
+    """Fields kubectl itself set by client-side apply and nobody changed since: kubectl may take them over."""
+    text = annotation_of(live)
+    if not text:
+        return {}
+    try:
+        applied = json.loads(text)
+    except ValueError:
+        return {}
+    if not isinstance(applied, dict) or applied.get("apiVersion") != version:
+        return {}
+    fields = fields_of(node, applied)
+    comparison = compare(node, applied, live)
+    for part in (comparison.modified, comparison.added, comparison.removed):
+        fields = fieldset.difference(fields, part)
+    return fields
+
+
+def refresh(obj: Json, config: Json) -> None:
+    """Keep the annotation in step with what kubectl applies server-side, so that client-side apply still works after it."""
+    copy = {**config, "metadata": dict(config.get("metadata") or {})}
+    annotations = dict(copy["metadata"].get("annotations") or {})
+    annotations.pop(ANNOTATION, None)
+    if annotations:
+        copy["metadata"]["annotations"] = annotations
+    else:
+        copy["metadata"].pop("annotations", None)
+    text = json.dumps(copy, separators=(",", ":"), sort_keys=True, ensure_ascii=False) + "\n"
+    live = obj["metadata"].setdefault("annotations", {})
+    live[ANNOTATION] = text if sum(len(k) + len(v) for k, v in {**live, ANNOTATION: text}.items()) <= LIMIT else ""

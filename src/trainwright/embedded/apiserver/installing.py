@@ -1,0 +1,36 @@
+"""Objects that come with the package: put in place at start, through the same code as requests."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+from . import metadata, writing
+from .decoding import decode_object
+from .errors import Json
+from .store import Key
+from .types import Type
+from .writing import SYSTEM, WriteOptions
+
+if TYPE_CHECKING:
+    from .api import Api
+
+
+async def install(api: Api, served: Type, namespace: str, manifest: Json, options: WriteOptions) -> None:
+    """A forced server-side apply: what the package ships wins over what an older version shipped."""
+    config = copy.deepcopy(manifest)
+    config.pop("status", None)
+    config["metadata"].pop("creationTimestamp", None)
+    name = config["metadata"]["name"]
+    if namespace:
+        config["metadata"]["namespace"] = namespace
+
+    def compute(old: Json | None) -> Json:
+        manager = served.field_manager()
+        obj = manager.apply(old, config, options.manager, metadata.now_text(), force=True)
+        decoded, _ = decode_object(served, copy.deepcopy(obj))
+        served.strategy.default(decoded)
+        return decoded
+
+    key = Key(served.resource, namespace, name)
+    await writing.update(api, served, key, compute, options, SYSTEM, applied=True, allow_create=True, retry=True)

@@ -1,0 +1,203 @@
+"""`metadata` of any object: what the server fills in, what a client may not change, and the rules all kinds share."""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from ...schema import errors as field
+from ...schema.errors import FieldError
+from ...schema.gotext import quote
+from ...schema.names import dns1123_label_faults, label_key_faults, label_value_faults
+from .errors import Json
+
+ANNOTATIONS_LIMIT = 256 * 1024
+_SUFFIX = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, so no words
+_FULLY_QUALIFIED = ("orphan", "foregroundDeletion", "kubernetes")
+IMMUTABLE = "field is immutable"
+NameFaults = Callable[[str], list[str]]
+
+
+def now_text() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def generated_name(prefix: str) -> str:
+    return prefix[:58] + "".join(secrets.choice(_SUFFIX) for _ in range(5))
+
+
+def fill_system_fields(metadata: Json, now: str) -> None:
+    """A new object: its own UID and birth, and no marks of an earlier life."""
+    metadata["creationTimestamp"] = now
+    metadata["uid"] = str(uuid.uuid4())
+    for name in ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        metadata.pop(name, None)
+
+
+def carry_over(metadata: Json, old: Json) -> None:
+    """An update: what a client cannot change is taken from the stored object, what it leaves out is filled in."""
+    if old.get("generation"):
+        metadata["generation"] = old["generation"]
+    else:
+        metadata.pop("generation", None)
+    metadata.setdefault("uid", old.get("uid"))
+    if old.get("creationTimestamp"):
+        metadata["creationTimestamp"] = old["creationTimestamp"]
+    if old.get("deletionTimestamp"):
+        metadata["deletionTimestamp"] = old["deletionTimestamp"]
+    if old.get("deletionGracePeriodSeconds") is not None:
+        metadata.setdefault("deletionGracePeriodSeconds", old["deletionGracePeriodSeconds"])
+    metadata.pop("selfLink", None)
+
+
+def validate(metadata: Json, *, namespaced: bool, name_faults: NameFaults) -> list[FieldError]:
+    """The rules for a new object."""
+    found: list[FieldError] = []
+    prefix = metadata.get("generateName", "")
+    if prefix:
+        # The suffix to come makes a trailing dash legal.
+        checked = prefix[:-1] + "a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+        found += [field.invalid("metadata.generateName", prefix, text) for text in name_faults(checked)]
+    name = metadata.get("name", "")
+    if not name:
+        found.append(field.required("metadata.name", "name or generateName is required"))
+    else:
+        found += [field.invalid("metadata.name", name, text) for text in name_faults(name)]
+    return found + _common(metadata, namespaced)
+
+
+def path_segment_faults(name: str) -> list[str]:
+    if name in (".", ".."):
+        return [f"may not be '{name}'"]
+    return [f"may not contain '{char}'" for char in "/%" if char in name]
+
+
+def _common(metadata: Json, namespaced: bool) -> list[FieldError]:
+    found: list[FieldError] = []
+    namespace = metadata.get("namespace", "")
+    if namespaced:
+        if not namespace:
+            found.append(field.required("metadata.namespace"))
+        else:
+            found += [field.invalid("metadata.namespace", namespace, text) for text in dns1123_label_faults(namespace)]
+    elif namespace:
+        found.append(field.forbidden("metadata.namespace", "not allowed on this type"))
+    generation = metadata.get("generation") or 0
+    if generation < 0:
+        found.append(field.invalid("metadata.generation", generation, "must be greater than or equal to 0"))
+    found += shared(metadata)
+    found += finalizers(metadata)
+    return found
+
+
+def shared(metadata: Json, at: str = "metadata") -> list[FieldError]:
+    """Labels, annotations and owners: judged on creates and updates, and in pod templates."""
+    found = label_faults(metadata.get("labels") or {}, f"{at}.labels")
+    found += annotation_faults(metadata.get("annotations") or {}, f"{at}.annotations")
+    found += _owners(metadata.get("ownerReferences") or [], f"{at}.ownerReferences")
+    found += _managed_fields(metadata.get("managedFields") or [], f"{at}.managedFields")
+    return found
+
+
+def label_faults(found: Json, at: str) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for key in found:
+        faults += [field.invalid(at, key, text) for text in label_key_faults(key)]
+        faults += [field.invalid(at, found[key], text) for text in label_value_faults(found[key])]
+    return faults
+
+
+def annotation_faults(found: Json, at: str) -> list[FieldError]:
+    faults = [field.invalid(at, key, text) for key in found for text in label_key_faults(key.lower())]
+    size = sum(len(key.encode()) + len(str(value).encode()) for key, value in found.items())
+    if size > ANNOTATIONS_LIMIT:
+        faults.append(field.too_long(at, ANNOTATIONS_LIMIT))
+    return faults
+
+
+def _owners(references: list[Json], at: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    first = ""
+    for reference in references:
+        api_version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
+        if not api_version.rpartition("/")[2]:
+            found.append(field.invalid(f"{at}.apiVersion", api_version, "version must not be empty"))
+        for name in ("kind", "name", "uid"):
+            if not reference.get(name):
+                found.append(field.invalid(f"{at}.{name}", reference.get(name, ""), "must not be empty"))
+        if (api_version, kind) == ("v1", "Event"):
+            found.append(field.invalid(at, reference, "/v1, Kind=Event is disallowed from being an owner"))
+        if reference.get("controller"):
+            current = f"{kind}/{reference.get('name', '')}"
+            if first:
+                text = 'Only one reference can have Controller set to true. Found "true" in references for '
+                found.append(field.invalid(at, references, f"{text}{first} and {current}"))
+            else:
+                first = current
+    return found
+
+
+def _managed_fields(entries: list[Any], at: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, dict):
+            continue
+        if entry.get("operation") not in ("Apply", "Update"):
+            found.append(
+                field.invalid(f"{at}[{index}].operation", entry.get("operation", ""), "must be `Apply` or `Update`")
+            )
+        if entry.get("fieldsType") not in (None, "", "FieldsV1"):
+            found.append(field.invalid(f"{at}[{index}].fieldsType", entry["fieldsType"], "must be `FieldsV1`"))
+        found += manager_faults(entry.get("manager", ""), f"{at}[{index}].manager")
+    return found
+
+
+def manager_faults(manager: str, at: str) -> list[FieldError]:
+    found = [field.too_long(at, 128)] if len(manager.encode()) > 128 else []
+    for index, char in enumerate(manager):
+        if not char.isprintable():
+            text = f"invalid character {_go_rune(char)} (at position {index})"
+            found.append(field.invalid(at, manager, f"should only contain printable characters: {text}"))
+    return found
+
+
+def _go_rune(char: str) -> str:
+    return f"U+{ord(char):04X}"
+
+
+def finalizers(metadata: Json) -> list[FieldError]:
+    found: list[FieldError] = []
+    names = metadata.get("finalizers") or []
+    for name in names:
+        found += [field.invalid("metadata.finalizers", name, text) for text in label_key_faults(name)]
+    for index, name in enumerate(names):
+        if "/" not in name and name not in _FULLY_QUALIFIED:
+            text = "name is neither a standard finalizer name nor is it fully qualified"
+            found.append(field.invalid(f"metadata.finalizers[{index}]", name, text))
+    if "orphan" in names and "foregroundDeletion" in names:
+        text = "finalizer orphan and foregroundDeletion cannot be both set"
+        found.append(field.invalid("metadata.finalizers", names, text))
+    return found
+
+
+def validate_update(metadata: Json, old: Json, *, namespaced: bool) -> list[FieldError]:
+    """The rules for a change; the name was fixed when the object was made."""
+    found: list[FieldError] = []
+    name = metadata.get("name", "")
+    found += [field.invalid("metadata.name", name, text) for text in path_segment_faults(name)]
+    found += _common(metadata, namespaced)
+    if old.get("deletionTimestamp"):
+        extra = sorted(set(metadata.get("finalizers") or ()) - set(old.get("finalizers") or ()))
+        if extra:
+            listed = "[]string{" + ", ".join(quote(name) for name in extra) + "}"
+            text = f"no new finalizers can be added if the object is being deleted, found new finalizers {listed}"
+            found.append(field.forbidden("metadata.finalizers", text))
+    for member in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        if metadata.get(member) != old.get(member):
+            found.append(field.invalid(f"metadata.{member}", metadata.get(member), IMMUTABLE))
+    # Kinds run the shared rules once more in their own validation; equal texts are printed once, causes are not.
+    changed = [error for error in found if error.detail == IMMUTABLE]
+    return found + changed

@@ -1,0 +1,165 @@
+"""Namespaces: no object without one, none into one that ends, and the end itself.
+
+In: events of namespaces (a deletion that waits). Out: the contents deleted, the `kubernetes` finalizer taken off, the
+namespace gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from . import deletion, errors, writing
+from .errors import Json, StatusError
+from .state import Event
+from .store import Key
+from .types import Type
+from .writing import SYSTEM, WriteOptions
+
+if TYPE_CHECKING:
+    from .api import Api
+
+IMMORTAL = ("default", "kube-system", "kube-public")
+log = logging.getLogger(__name__)
+
+
+def namespace_key(name: str) -> Key:
+    return Key("namespaces", "", name)
+
+
+class Namespaces:
+    """The admission check, and the controller that empties ending namespaces."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        self._ending: set[str] = set()
+        self._wake = asyncio.Event()
+
+    def check_create(self, served: Type, namespace: str, name: str) -> None:
+        stored = self.api.state.head(namespace_key(namespace))
+        if stored is None:
+            raise errors.not_found("", "namespaces", namespace)
+        if stored.deleting:
+            text = f"unable to create new content in namespace {namespace} because it is being terminated"
+            refused = errors.forbidden(served.group, served.plural, name, text)
+            cause = {
+                "reason": "NamespaceTerminating",
+                "message": f"namespace {namespace} is being terminated",
+                "field": "metadata.namespace",
+            }
+            assert refused.details is not None
+            refused.details["causes"] = [cause]
+            raise refused
+
+    # ------------------------------------------------------------------------------------------------ ending
+
+    def observe(self, event: Event) -> None:
+        if event.current.key.resource == "namespaces" and event.current.deleting and event.type != "DELETED":
+            self._ending.add(event.current.key.name)
+            self._wake.set()
+        elif event.type == "DELETED" and event.current.key.namespace in self._ending:
+            self._wake.set()
+
+    def start(self) -> None:
+        for stored in self.api.state.table("namespaces").objects.values():
+            if stored.deleting:
+                self._ending.add(stored.key.name)
+        self.api.state.listeners.append(self.observe)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Empties ending namespaces until cancelled. What cannot go yet (finalizers, pods with grace) is looked at
+        again."""
+        while True:
+            try:
+                await asyncio.wait_for(self._wake.wait(), 1.0 if self._ending else None)
+            except TimeoutError:
+                pass
+            self._wake.clear()
+            for name in sorted(self._ending):
+                try:
+                    if await self._empty(name):
+                        self._ending.discard(name)
+                except StatusError as error:
+                    log.info("namespace %s cannot be removed yet: %s", name, error)
+            await asyncio.sleep(0.01)  # let a burst of deletions gather
+
+    async def _empty(self, name: str) -> bool:
+        """One pass over the contents; True when the namespace is gone."""
+        api = self.api
+        stored = api.state.head(namespace_key(name))
+        if stored is None:
+            return True
+        left: list[str] = []
+        for table in list(api.state.tables.values()):
+            found = list(table.select(name))
+            if not found:
+                continue
+            served = api.registry.by_resource(table.resource)
+            if served is None or not served.namespaced:
+                continue
+            for item in found:
+                if not item.deleting:
+                    try:
+                        await deletion.delete(
+                            api, served, item.key, deletion.DeleteOptions(policy="Background"), SYSTEM
+                        )
+                    except StatusError as error:
+                        if error.code != 404:
+                            raise
+                if api.state.head(item.key) is not None:
+                    left.append(table.resource)
+        if left:
+            return False
+        await self._finalize(name)
+        return api.state.head(namespace_key(name)) is None
+
+    async def _finalize(self, name: str) -> None:
+        served = self.api.registry.find("", "v1", "namespaces")
+        assert served is not None
+
+        def without_finalizer(obj: Json | None) -> Json:
+            assert obj is not None
+            finalizers = [f for f in (obj.get("spec") or {}).get("finalizers") or [] if f != "kubernetes"]
+            obj["spec"] = {"finalizers": finalizers} if finalizers else {}
+            return obj
+
+        await finalize(self.api, served, name, without_finalizer)
+
+
+async def finalize(api: Api, served: Type, name: str, compute: writing.Compute, dry_run: bool = False) -> Json:
+    """The `finalize` subresource: only spec.finalizers change; without any, and deleted, the namespace goes."""
+    key = namespace_key(name)
+    stored = api.state.head(key)
+    if stored is None:
+        raise errors.not_found("", "namespaces", name)
+    wanted = compute(served.whole_object(stored.data))
+    version = wanted["metadata"].get("resourceVersion")
+    if version and version != str(stored.version):
+        raise errors.conflict("", "namespaces", name, errors.MODIFIED)
+    obj = served.whole_object(stored.data)
+    before = served.whole_object(stored.data)
+    finalizers = (wanted.get("spec") or {}).get("finalizers") or []
+    obj["spec"] = {"finalizers": finalizers} if finalizers else {}
+    if dry_run:
+        return obj
+    if stored.deleting and not finalizers and not obj["metadata"].get("finalizers"):
+        _, future = api.state.delete(key, obj)
+        await asyncio.shield(future)
+        return obj
+    if obj != before:
+        _, future = api.state.put(key, obj)
+        await asyncio.shield(future)
+    return obj
+
+
+async def ensure(api: Api, name: str) -> None:
+    """Make a namespace every server has."""
+    if api.state.head(namespace_key(name)) is not None:
+        return
+    served = api.registry.find("", "v1", "namespaces")
+    assert served is not None
+    obj: Json = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}, "spec": {}, "status": {}}
+    served.strategy.default(obj)
+    await writing.create(api, served, "", obj, WriteOptions(manager="trainwright"), SYSTEM)

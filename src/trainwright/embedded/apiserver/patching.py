@@ -1,0 +1,210 @@
+"""PATCH: JSON patch, merge patch, strategic merge patch, server-side apply.
+
+Each becomes a function from the stored object to the wanted one, which `writing.update` runs (again if the object
+moved meanwhile).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ...schema import errors as field
+from ...schema.jsonpatch import PatchError, PatchTestFailed, json_patch, merge_patch
+from ...schema.strategic import StrategicMergeError, strategic_merge
+from . import errors, metadata, reading, writing
+from .api import Api
+from .bodies import parse_json, parse_yaml, unsupported_body
+from .decoding import report_unknown, report_unknown_in_patch
+from .errors import Json, StatusError, bad_request
+from .fieldmanager.manager import refuse_managed_fields
+from .requests import Answer, Call
+from .store import Key
+from .types import Type
+from .writing import WriteOptions
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_YAML = "application/apply-patch+yaml"
+MAX_OPERATIONS = 10_000
+
+
+async def patch(api: Api, call: Call) -> Answer:
+    served = call.served
+    kind = call.content_type
+    if kind not in (JSON_PATCH, MERGE_PATCH, APPLY_YAML) and (served.custom or kind != STRATEGIC_PATCH):
+        if served.custom:
+            raise unsupported_body(f"{JSON_PATCH}, {MERGE_PATCH}, {APPLY_YAML}")
+        raise StatusError(415, "415: Unsupported Media Type", details={})
+    options = call.write_options("PatchOptions")
+    form = reading.form_of(call)
+    compute = _apply(call, options) if kind == APPLY_YAML else _patch(call, kind, options)
+    written = await writing.update(
+        api,
+        served,
+        Key(served.resource, call.namespace, call.name),
+        compute,
+        options,
+        call.user,
+        subresource=call.subresource,
+        applied=kind == APPLY_YAML,
+        allow_create=kind == APPLY_YAML,
+        retry=True,
+    )
+    return reading.object_answer(call, written.obj, 201 if written.created else 200, form)
+
+
+# ---------------------------------------------------------------------------------------------------------- patches
+
+
+def _patch(call: Call, kind: str, options: WriteOptions) -> writing.Compute:
+    served = call.served
+    duplicates: list[str] = []
+    if kind == JSON_PATCH:
+        value = _json(call.body, "error decoding patch")
+        if not isinstance(value, list):
+            raise bad_request(
+                "error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch"
+            )
+        if len(value) > MAX_OPERATIONS:
+            text = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(value)}"
+            raise StatusError(413, text)
+    else:
+        try:
+            value, duplicates = parse_json(call.body)
+        except ValueError as error:
+            raise bad_request(f"error decoding patch: {error}") from None
+        if not isinstance(value, dict):
+            found = {list: "array", str: "string", bool: "bool"}.get(type(value), "number")
+            raise bad_request(
+                f"error decoding patch: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+            )
+
+    def compute(old: Json | None) -> Json:
+        assert old is not None
+        patched = _run(served, kind, old, value)
+        if not isinstance(patched, dict):
+            raise bad_request("the patch does not leave an object")
+        _keep_type(served, patched)
+        _check_identity(call, patched)
+        obj, unknown = _decode_patched(served, patched)
+        report_unknown_in_patch(duplicates, unknown, options.validation, patched)
+        served.strategy.default(obj)
+        return obj
+
+    return compute
+
+
+def _json(body: bytes, what: str) -> Any:
+    try:
+        return parse_json(body)[0]
+    except ValueError as error:
+        raise bad_request(f"{what}: {error}") from None
+
+
+def _run(served: Type, kind: str, old: Json, value: Any) -> Any:
+    try:
+        if kind == MERGE_PATCH:
+            return merge_patch(old, value)
+        if kind == JSON_PATCH:
+            return json_patch(old, value)
+        return strategic_merge(old, value, served.strategy.merge_schema())
+    except PatchTestFailed as error:
+        raise errors.StatusError(422, _generic(error), details={}) from None
+    except PatchError as error:
+        raise errors.StatusError(422, _generic(error), details={}) from None
+    except StrategicMergeError as error:
+        raise bad_request(str(error)) from None
+
+
+def _generic(error: Exception) -> str:
+    """The words of a server error without details: what Go's client shows for a bare 422."""
+    return f"the server rejected our request due to an error in our request ({error})"
+
+
+def _keep_type(served: Type, patched: Json) -> None:
+    """A patch cannot turn an object into one of another kind or version."""
+    version, kind = patched.get("apiVersion"), patched.get("kind")
+    if version != served.api_version:
+        raise bad_request(
+            f"the API version in the data ({version or ''}) does not match the expected API version ({served.api_version})"
+        )
+    if kind != served.kind and not served.custom:
+        raise bad_request(f"the kind in the data ({kind or ''}) does not match the expected kind ({served.kind})")
+
+
+def _check_identity(call: Call, patched: Json) -> None:
+    meta = patched.get("metadata")
+    if not isinstance(meta, dict):
+        meta = patched["metadata"] = {}
+    check_names(call, patched)
+
+
+def _decode_patched(served: Type, patched: Json) -> tuple[Json, list[str]]:
+    try:
+        # Patches share what they leave alone with the stored object; decoding makes all of it our own.
+        fresh = json.loads(json.dumps(patched)) if served.custom else patched
+        return served.strategy.decode(fresh)
+    except ValueError as error:
+        raise errors.invalid("", "", "", [field.invalid("patch", patched, str(error))]) from None
+
+
+def check_names(call: Call, obj: Json) -> None:
+    """Name and namespace in the body must be those of the path."""
+    meta = obj["metadata"]
+    name = meta.get("name")
+    if not name:
+        raise bad_request(
+            f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided"
+        )
+    if name != call.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
+    namespace = meta.get("namespace") or ""
+    if call.served.namespaced:
+        if namespace and namespace != call.namespace:
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        meta["namespace"] = call.namespace
+
+
+# ---------------------------------------------------------------------------------------------------------- apply
+
+
+def _apply(call: Call, options: WriteOptions) -> writing.Compute:
+    served = call.served
+    try:
+        config, duplicates = parse_yaml(call.body)
+    except ValueError as error:
+        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+    if not isinstance(config, dict):
+        raise bad_request("error decoding YAML: the applied configuration is not an object")
+    version, kind = config.get("apiVersion") or "", config.get("kind") or ""
+    if version != served.api_version or kind != served.kind:
+        group, _, bare = str(version).rpartition("/")
+        raise bad_request(f"invalid object type: {group}/{bare}, Kind={kind}")
+    meta = config.get("metadata")
+    if meta is None:
+        meta = config["metadata"] = {}
+    if not isinstance(meta, dict):
+        raise bad_request("error decoding YAML: metadata is not an object")
+    refuse_managed_fields(config)
+    if meta.get("name") not in (None, "", call.name):
+        raise bad_request(f"name in patch ({meta['name']}) does not match the name in the URL ({call.name})")
+    if served.namespaced and meta.get("namespace") not in (None, "", call.namespace):
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    if duplicates:
+        report_unknown(served, duplicates, [], options.validation)
+
+    def compute(old: Json | None) -> Json:
+        manager = served.field_manager(call.subresource)
+        obj = manager.apply(old, config, options.manager, metadata.now_text(), force=options.force)
+        obj["apiVersion"], obj["kind"] = served.api_version, served.kind
+        obj["metadata"].setdefault("name", call.name)
+        if served.namespaced:
+            obj["metadata"].setdefault("namespace", call.namespace)
+        decoded, unknown = _decode_patched(served, obj)
+        report_unknown_in_patch([], unknown, options.validation, obj)
+        served.strategy.default(decoded)
+        return decoded
+
+    return compute

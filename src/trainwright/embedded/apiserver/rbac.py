@@ -1,0 +1,155 @@
+"""What a user may do: the rules of stored Roles and ClusterRoles, through their bindings.
+
+The kubeconfig's user (group system:masters) may do everything. Every authenticated user may read discovery, version,
+health and OpenAPI, and ask what it may do itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from .errors import Json, StatusError, details_of
+from .requests import Call
+from .store import Key
+from .writing import User
+
+if TYPE_CHECKING:
+    from .api import Api
+
+GROUP = "rbac.authorization.k8s.io"
+PUBLIC = ("/api", "/apis", "/healthz", "/livez", "/readyz", "/version", "/openapi")
+SELF_REVIEWS = ("selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews")
+MASTERS = "system:masters"
+_VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class Attributes(msgspec.Struct, frozen=True):
+    """One request, as the authorizer sees it."""
+
+    user: User
+    verb: str
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+
+def attributes(call: Call) -> Attributes:
+    verb = _VERBS.get(call.method, call.method.lower())
+    if not call.name and verb == "get":
+        verb = "watch" if call.watch else "list"
+    elif call.watch and verb == "get":
+        verb = "watch"
+    elif not call.name and verb == "delete":
+        verb = "deletecollection"
+    served = call.served
+    namespace = call.namespace
+    if served.resource == "namespaces" and call.name:
+        namespace = call.name
+    return Attributes(call.user, verb, served.group, served.plural, call.subresource, namespace, call.name)
+
+
+class Authorizer:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    # ------------------------------------------------------------------------------------------------ decisions
+
+    def check(self, wanted: Attributes) -> None:
+        if not self.allowed(wanted):
+            raise _forbidden(wanted)
+
+    def check_path(self, user: User, path: str, verb: str) -> None:
+        wanted = Attributes(user, verb, path=path)
+        if not self.allowed(wanted):
+            text = f'forbidden: User "{user.name}" cannot {verb} path "{path}"'
+            raise StatusError(403, text, details={})
+
+    def allowed(self, wanted: Attributes) -> bool:
+        if MASTERS in wanted.user.groups:
+            return True
+        authenticated = "system:authenticated" in wanted.user.groups
+        if wanted.path:
+            public = wanted.path.startswith(PUBLIC) if authenticated else wanted.path.startswith(PUBLIC[2:6])
+            if public and wanted.verb in ("get", "head"):
+                return True
+        elif authenticated and wanted.resource in SELF_REVIEWS and wanted.verb == "create":
+            return True
+        return any(_covers(rule, wanted) for rule in self.rules_of(wanted.user, wanted.namespace))
+
+    def rules_of(self, user: User, namespace: str) -> list[Json]:
+        """Every rule that is bound to the user, cluster-wide and in this namespace."""
+        found: list[Json] = []
+        for binding in self._objects("clusterrolebindings", ""):
+            if any(_is_subject(subject, user, "") for subject in binding.get("subjects") or ()):
+                found += self._role_rules(binding.get("roleRef") or {}, "")
+        if namespace:
+            for binding in self._objects("rolebindings", namespace):
+                if any(_is_subject(subject, user, namespace) for subject in binding.get("subjects") or ()):
+                    found += self._role_rules(binding.get("roleRef") or {}, namespace)
+        return found
+
+    def _objects(self, plural: str, namespace: str) -> list[Json]:
+        table = self._api.state.tables.get(f"{plural}.{GROUP}")
+        return [] if table is None else [stored.decode() for stored in table.select(namespace)]
+
+    def _role_rules(self, reference: Json, namespace: str) -> list[Json]:
+        cluster = reference.get("kind") == "ClusterRole"
+        plural = "clusterroles" if cluster else "roles"
+        stored = self._api.state.get(Key(f"{plural}.{GROUP}", "" if cluster else namespace, reference.get("name", "")))
+        return [] if stored is None else list(stored.decode().get("rules") or ())
+
+
+def _is_subject(subject: Json, user: User, namespace: str) -> bool:
+    kind, name = subject.get("kind"), subject.get("name")
+    if kind == "User":
+        return bool(name == user.name)
+    if kind == "Group":
+        return name in user.groups
+    if kind == "ServiceAccount":
+        return user.name == f"system:serviceaccount:{subject.get('namespace') or namespace}:{name}"
+    return False
+
+
+def _covers(rule: Json, wanted: Attributes) -> bool:
+    verbs = rule.get("verbs") or ()
+    if wanted.verb not in verbs and "*" not in verbs:
+        return False
+    if wanted.path:
+        return any(_url_matches(url, wanted.path) for url in rule.get("nonResourceURLs") or ())
+    groups = rule.get("apiGroups") or ()
+    if wanted.group not in groups and "*" not in groups:
+        return False
+    full = f"{wanted.resource}/{wanted.subresource}" if wanted.subresource else wanted.resource
+    resources = rule.get("resources") or ()
+    matched = "*" in resources or full in resources
+    if not matched and wanted.subresource:
+        matched = f"*/{wanted.subresource}" in resources
+    if not matched:
+        return False
+    names = rule.get("resourceNames") or ()
+    return not names or wanted.name in names
+
+
+def _url_matches(pattern: str, path: str) -> bool:
+    if pattern == "*":
+        return True
+    if pattern.endswith("*"):
+        return path.startswith(pattern[:-1])
+    return pattern == path
+
+
+def _forbidden(wanted: Attributes) -> StatusError:
+    full = f"{wanted.resource}/{wanted.subresource}" if wanted.subresource else wanted.resource
+    qualified = f"{wanted.resource}.{wanted.group}" if wanted.group else wanted.resource
+    shown = f'{qualified} "{wanted.name}"' if wanted.name else qualified
+    scope = f'in the namespace "{wanted.namespace}"' if wanted.namespace else "at the cluster scope"
+    text = (
+        f'{shown} is forbidden: User "{wanted.user.name}" cannot {wanted.verb} resource "{full}" in API group'
+        f' "{wanted.group}" {scope}'
+    )
+    return StatusError(403, text, details=details_of(wanted.name, wanted.group, wanted.resource))

@@ -1,0 +1,219 @@
+"""Requests that are questions: who am I, may I, is this token good; and token requests. Nothing of them is stored."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+
+from ...schema import errors as field
+from . import errors
+from .api import Api
+from .authentication import Authenticator
+from .decoding import parse_body, read_object
+from .errors import Json, bad_request
+from .rbac import MASTERS, Attributes, Authorizer
+from .requests import Answer, Call, json_answer
+from .store import Key
+from .tokens import AUDIENCE, DEFAULT_SECONDS, MAX_SECONDS, MIN_SECONDS, ServiceAccountTokens, TokenError, user_from
+from .wire import table
+from .writing import User
+
+
+class Reviews:
+    def __init__(
+        self, api: Api, authenticator: Authenticator, authorizer: Authorizer, tokens: ServiceAccountTokens
+    ) -> None:
+        self.api = api
+        self.authenticator = authenticator
+        self.authorizer = authorizer
+        self.tokens = tokens
+        self._reviews: dict[str, Callable[[Call, Json], Json]] = {
+            "selfsubjectreviews": self._self,
+            "selfsubjectaccessreviews": self._self_access,
+            "subjectaccessreviews": self._access,
+            "localsubjectaccessreviews": self._access,
+            "selfsubjectrulesreviews": self._rules,
+            "tokenreviews": self._token,
+        }
+
+    def answer(self, call: Call) -> Answer:
+        options = call.write_options("CreateOptions")
+        obj = read_object(call, call.served, options.validation)
+        obj["status"] = self._reviews[call.served.plural](call, obj)
+        return json_answer(201, obj)
+
+    # ------------------------------------------------------------------------------------------------ questions
+
+    def _self(self, call: Call, obj: Json) -> Json:
+        return {"userInfo": call.user.info()}
+
+    def _self_access(self, call: Call, obj: Json) -> Json:
+        return self._decide(call.served.kind, call.user, obj.get("spec") or {})
+
+    def _access(self, call: Call, obj: Json) -> Json:
+        spec = obj.get("spec") or {}
+        faults: list[field.FieldError] = []
+        if not spec.get("user") and not spec.get("groups"):
+            faults.append(field.invalid("spec.user", "", "at least one of user or group must be specified"))
+        wanted = (spec.get("resourceAttributes") or {}).get("namespace", "")
+        if call.served.namespaced and wanted != call.namespace:
+            text = f"must match metadata.namespace: {call.namespace}"
+            faults.append(field.invalid("spec.resourceAttributes.namespace", wanted, text))
+        if faults:
+            raise errors.invalid(call.served.group, call.served.kind, "", faults)
+        user = User(spec.get("user", ""), spec.get("uid", ""), tuple(spec.get("groups") or ()), spec.get("extra") or {})
+        return self._decide(call.served.kind, user, spec)
+
+    def _decide(self, kind: str, user: User, spec: Json) -> Json:
+        resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+        if (resource is None) == (path is None):
+            if resource is None:
+                text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+                fault = field.invalid("spec.resourceAttributes", None, text)
+            else:
+                text = "cannot be specified in combination with resourceAttributes"
+                fault = field.invalid("spec.nonResourceAttributes", path, text)
+            raise errors.invalid("authorization.k8s.io", kind, "", [fault])
+        if resource is not None:
+            wanted = Attributes(
+                user,
+                resource.get("verb", ""),
+                resource.get("group", ""),
+                resource.get("resource", ""),
+                resource.get("subresource", ""),
+                resource.get("namespace", ""),
+                resource.get("name", ""),
+            )
+        else:
+            wanted = Attributes(user, (path or {}).get("verb", ""), path=(path or {}).get("path", "/"))
+        allowed = self.authorizer.allowed(wanted)
+        return {"allowed": True} if allowed else {"allowed": False}
+
+    def _rules(self, call: Call, obj: Json) -> Json:
+        namespace = (obj.get("spec") or {}).get("namespace", "")
+        if not namespace:
+            raise bad_request("no namespace on request")
+        rules = self.authorizer.rules_of(call.user, namespace)
+        resource = [_resource_rule(rule) for rule in rules if not rule.get("nonResourceURLs")]
+        paths = [
+            {"verbs": r["verbs"], "nonResourceURLs": r["nonResourceURLs"]} for r in rules if r.get("nonResourceURLs")
+        ]
+        if MASTERS in call.user.groups:
+            resource.insert(0, {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]})
+            paths.insert(0, {"verbs": ["*"], "nonResourceURLs": ["*"]})
+        if "system:authenticated" in call.user.groups:
+            for group, plurals in (
+                ("authorization.k8s.io", ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]),
+                ("authentication.k8s.io", ["selfsubjectreviews"]),
+            ):
+                resource.append({"verbs": ["create"], "apiGroups": [group], "resources": plurals})
+            urls = [
+                "/api",
+                "/api/*",
+                "/apis",
+                "/apis/*",
+                "/healthz",
+                "/livez",
+                "/openapi",
+                "/openapi/*",
+                "/readyz",
+                "/version",
+                "/version/",
+            ]
+            paths.append({"verbs": ["get"], "nonResourceURLs": urls})
+        return {"resourceRules": resource, "nonResourceRules": paths, "incomplete": False}
+
+    def _token(self, call: Call, obj: Json) -> Json:
+        spec = obj.get("spec") or {}
+        token = spec.get("token", "")
+        if not token:
+            raise bad_request("token is required for TokenReview in authentication")
+        audiences = spec.get("audiences") or [AUDIENCE]
+        try:
+            claims = self.tokens.claims_of(token)
+        except TokenError as error:
+            user = self.authenticator.user_of_token(token)
+            if user is None:
+                return {"user": {}, "error": f"[invalid bearer token, {error}]"}
+            return {"authenticated": True, "user": user.info(), "audiences": [AUDIENCE]}
+        common = [audience for audience in audiences if audience in claims["aud"]]
+        if not common:
+            text = (
+                f"token audiences {_go_list(claims['aud'])} is invalid for the target audiences {_go_list(audiences)}"
+            )
+            return {"user": {}, "error": f"[invalid bearer token, {text}]"}
+        return {"authenticated": True, "user": user_from(claims).info(), "audiences": common}
+
+    # ------------------------------------------------------------------------------------------------ tokens
+
+    def token_request(self, call: Call) -> Answer:
+        if call.method != "POST":
+            raise errors.method_not_allowed()
+        stored = self.api.state.get(Key("serviceaccounts", call.namespace, call.name))
+        if stored is None:
+            raise errors.not_found("", "serviceaccounts", call.name)
+        value, _ = parse_body(call, call.served)
+        try:
+            request, _ = table.decode("authentication/v1.TokenRequest", value)
+        except ValueError as error:
+            raise bad_request(f'TokenRequest in version "v1" cannot be handled as a TokenRequest: {error}') from None
+        spec = request.get("spec") or {}
+        seconds = spec.get("expirationSeconds")
+        seconds = DEFAULT_SECONDS if seconds is None else seconds
+        at = "spec.expirationSeconds"
+        if seconds < MIN_SECONDS:
+            fault = field.invalid(at, seconds, "may not specify a duration less than 10 minutes")
+            raise errors.invalid("authentication.k8s.io", "TokenRequest", call.name, [fault])
+        if seconds > MAX_SECONDS:
+            fault = field.invalid(at, seconds, "may not specify a duration larger than 2^32 seconds")
+            raise errors.invalid("authentication.k8s.io", "TokenRequest", call.name, [fault])
+        bound = self._bound(call, spec.get("boundObjectRef"))
+        audiences = spec.get("audiences") or [AUDIENCE]
+        token, end = self.tokens.issue(call.served.whole_object(stored.data), audiences, seconds, bound)
+        moment = datetime.datetime.fromtimestamp(end, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        meta = {
+            "name": call.name,
+            "namespace": call.namespace,
+            "creationTimestamp": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        body: Json = {
+            "kind": "TokenRequest",
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": meta,
+            "spec": {
+                **spec,
+                "audiences": audiences,
+                "expirationSeconds": seconds,
+                "boundObjectRef": spec.get("boundObjectRef"),
+            },
+            "status": {"token": token, "expirationTimestamp": moment},
+        }
+        return json_answer(201, body)
+
+    def _bound(self, call: Call, reference: Json | None) -> Json | None:
+        if not reference:
+            return None
+        kind = reference.get("kind", "")
+        resource = {"Pod": "pods", "Secret": "secrets"}.get(kind)
+        if resource is None:
+            raise bad_request(
+                f"cannot bind token for serviceaccount to a type {kind!r} object; only Pod and Secret are supported"
+            )
+        stored = self.api.state.get(Key(resource, call.namespace, reference.get("name", "")))
+        if stored is None:
+            raise errors.not_found("", resource, reference.get("name", ""))
+        if reference.get("uid") and reference["uid"] != stored.uid:
+            text = (
+                f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record. The object"
+                " might have been deleted and then recreated"
+            )
+            raise errors.conflict("", resource, reference["name"], text)
+        return {"kind": kind, "name": stored.key.name, "uid": stored.uid}
+
+
+def _resource_rule(rule: Json) -> Json:
+    return {name: rule[name] for name in ("verbs", "apiGroups", "resources", "resourceNames") if rule.get(name)}
+
+
+def _go_list(values: list[str]) -> str:
+    return "[" + " ".join(f'"{value}"' for value in values) + "]"

@@ -1,0 +1,223 @@
+"""Subresources with a life of their own: scale, log, binding, eviction, finalize. `status` is read and written like the
+object."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from ...schema import errors as field
+from ...schema.jsonpatch import PatchError, json_patch, merge_patch
+from . import deletion, errors, jsonpath, metadata, namespaces, patching, reading, writing
+from .api import Api
+from .bodies import parse_json
+from .builtin.pods import UNSUPPORTED
+from .decoding import parse_body, read_object
+from .errors import Json, StatusError, bad_request
+from .requests import Answer, Call, json_answer
+from .store import Key
+from .wire import table
+
+Handler = Callable[[Api, Call], Awaitable[Answer]]
+
+
+def _stored(api: Api, call: Call) -> Json:
+    stored = api.state.get(Key(call.served.resource, call.namespace, call.name))
+    if stored is None:
+        raise errors.not_found(call.served.group, call.served.plural, call.name)
+    return call.served.whole_object(stored.data)
+
+
+def refuse(call: Call) -> StatusError:
+    """Known to Kubernetes, not to this server: said plainly."""
+    text = f"the subresource {call.served.plural}/{call.subresource} is not supported by the embedded API server"
+    return StatusError(405, text, details={})
+
+
+# ---------------------------------------------------------------------------------------------------------- scale
+
+
+def _scale_of(call: Call, obj: Json) -> Json:
+    paths = call.served.subresources["scale"]["paths"]
+    meta = obj["metadata"]
+    kept = {
+        name: meta[name]
+        for name in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        if name in meta
+    }
+    spec_values = jsonpath.find(paths["specReplicasPath"], obj)
+    status_values = jsonpath.find(paths["statusReplicasPath"], obj)
+    status: Json = {"replicas": status_values[0] if status_values else 0}
+    if paths.get("labelSelectorPath"):
+        selector = jsonpath.find(paths["labelSelectorPath"], obj)
+        if selector and selector[0]:
+            status["selector"] = selector[0]
+    spec: Json = {"replicas": spec_values[0]} if spec_values and spec_values[0] else {}
+    return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": kept, "spec": spec, "status": status}
+
+
+async def scale(api: Api, call: Call) -> Answer:
+    if call.method == "GET":
+        return json_answer(200, _scale_of(call, _stored(api, call)))
+    if call.method not in ("PUT", "PATCH"):
+        raise errors.method_not_allowed()
+    options = call.write_options("PatchOptions" if call.method == "PATCH" else "UpdateOptions")
+    path = call.served.subresources["scale"]["paths"]["specReplicasPath"].strip(".").split(".")
+
+    def compute(obj: Json | None) -> Json:
+        assert obj is not None
+        wanted = _wanted_scale(call, _scale_of(call, obj))
+        replicas = (wanted.get("spec") or {}).get("replicas", 0)
+        if not isinstance(replicas, int) or isinstance(replicas, bool):
+            raise bad_request("Scale: spec.replicas must be a whole number")
+        if replicas < 0:
+            fault = field.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+            raise errors.invalid("autoscaling", "Scale", call.name, [fault])
+        version = (wanted.get("metadata") or {}).get("resourceVersion")
+        if version:
+            obj["metadata"]["resourceVersion"] = version
+        target = obj
+        for name in path[:-1]:
+            target = target.setdefault(name, {})
+        target[path[-1]] = replicas
+        return obj
+
+    written = await writing.update(
+        api,
+        call.served,
+        Key(call.served.resource, call.namespace, call.name),
+        compute,
+        options,
+        call.user,
+        subresource="scale",
+        retry=call.method == "PATCH",
+    )
+    return json_answer(200, _scale_of(call, written.obj))
+
+
+def _wanted_scale(call: Call, current: Json) -> Json:
+    if call.method == "PUT":
+        value, _ = parse_body(call, call.served)
+        if value.get("kind") not in (None, "Scale"):
+            raise bad_request(f"the object provided is unrecognized (must be of type Scale): {value.get('kind')}")
+        name = (value.get("metadata") or {}).get("name")
+        if name and name != call.name:
+            raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
+        return value
+    try:
+        value, _ = parse_json(call.body)
+    except ValueError as error:
+        raise bad_request(f"error decoding patch: {error}") from None
+    if call.content_type == patching.MERGE_PATCH and isinstance(value, dict):
+        patched = merge_patch(current, value)
+    elif call.content_type == patching.JSON_PATCH:
+        try:
+            patched = json_patch(current, value)
+        except PatchError as error:
+            raise StatusError(422, str(error), details={}) from None
+    else:
+        raise StatusError(415, "415: Unsupported Media Type", details={})
+    if not isinstance(patched, dict):
+        raise bad_request("the patch does not leave an object")
+    return patched
+
+
+# ---------------------------------------------------------------------------------------------------------- namespaces
+
+
+async def finalize(api: Api, call: Call) -> Answer:
+    if call.method != "PUT":
+        raise errors.method_not_allowed()
+    options = call.write_options("UpdateOptions")
+    obj = read_object(call, call.served, options.validation)
+    patching.check_names(call, obj)
+    done = await namespaces.finalize(api, call.served, call.name, lambda old: obj, options.dry_run)
+    return reading.object_answer(call, done)
+
+
+# ---------------------------------------------------------------------------------------------------------- pods
+
+
+async def binding(api: Api, call: Call) -> Answer:
+    """Assign a pod to a node, once."""
+    if call.method != "POST":
+        raise errors.method_not_allowed()
+    options = call.write_options("CreateOptions")
+    value, _ = parse_body(call, call.served)
+    try:
+        bound, _ = table.decode("core/v1.Binding", value)
+    except ValueError as error:
+        raise bad_request(f'Binding in version "v1" cannot be handled as a Binding: {error}') from None
+    node = (bound.get("target") or {}).get("name", "")
+    if not node:
+        raise errors.invalid("", "Binding", call.name, [field.required("target.name")])
+
+    def compute(obj: Json | None) -> Json:
+        assert obj is not None
+        meta, spec = obj["metadata"], obj["spec"]
+        wanted = bound.get("metadata") or {}
+        if wanted.get("uid") and wanted["uid"] != meta.get("uid"):
+            raise errors.conflict("", "pods", call.name, f"Precondition failed: UID in precondition: {wanted['uid']}")
+        if meta.get("deletionTimestamp"):
+            raise errors.conflict(
+                "", "pods/binding", call.name, f"pod {call.name} is being deleted, cannot be assigned to a host"
+            )
+        if spec.get("nodeName"):
+            text = f'pod {call.name} is already assigned to node "{spec["nodeName"]}"'
+            raise errors.conflict("", "pods/binding", call.name, text)
+        spec["nodeName"] = node
+        if wanted.get("annotations"):
+            meta.setdefault("annotations", {}).update(wanted["annotations"])
+        conditions = obj.setdefault("status", {}).setdefault("conditions", [])
+        kept = [c for c in conditions if c.get("type") != "PodScheduled"]
+        scheduled = {
+            "type": "PodScheduled",
+            "status": "True",
+            "lastProbeTime": None,
+            "lastTransitionTime": metadata.now_text(),
+        }
+        obj["status"]["conditions"] = [*kept, scheduled]
+        return obj
+
+    await writing.bind(api, call.served, Key("pods", call.namespace, call.name), compute, options)
+    body: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+    return json_answer(201, body)
+
+
+async def eviction(api: Api, call: Call) -> Answer:
+    """A delete by another name: there are no disruption budgets here."""
+    if call.method != "POST":
+        raise errors.method_not_allowed()
+    _stored(api, call)
+    value, _ = parse_body(call, call.served)
+    options = value.get("deleteOptions") or {}
+    if not isinstance(options, dict):
+        raise bad_request("deleteOptions must be an object")
+    grace = options.get("gracePeriodSeconds")
+    preconditions = options.get("preconditions") or {}
+    dry_run = bool(options.get("dryRun")) or bool(call.query.get("dryRun"))
+    chosen = deletion.DeleteOptions(
+        grace=grace if isinstance(grace, int) else None,
+        uid=preconditions.get("uid"),
+        version=preconditions.get("resourceVersion"),
+        dry_run=dry_run,
+    )
+    await deletion.delete(api, call.served, Key("pods", call.namespace, call.name), chosen, call.user)
+    body: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+    return json_answer(201, body)
+
+
+HANDLERS: dict[tuple[str, str], Handler] = {
+    ("namespaces", "finalize"): finalize,
+    ("pods", "binding"): binding,
+    ("pods", "eviction"): eviction,
+}
+
+
+def handler_of(call: Call) -> Handler | None:
+    """The handler of a subresource that is not `status` or `log`."""
+    if call.subresource == "scale" and "scale" in call.served.subresources:
+        return scale
+    found = HANDLERS.get((call.served.resource, call.subresource))
+    if found is None and call.served.resource == "pods" and call.subresource in UNSUPPORTED:
+        raise refuse(call)
+    return found

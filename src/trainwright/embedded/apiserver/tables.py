@@ -1,0 +1,72 @@
+"""`kubectl get`: objects as rows of a Table, rendered by the server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .age import age_of
+from .errors import Json, bad_request
+from .types import Column, Type
+
+
+def name_of(obj: Json) -> Any:
+    return obj["metadata"].get("name", "")
+
+
+def created(obj: Json) -> Any:
+    return age_of(obj["metadata"].get("creationTimestamp"))
+
+
+NAME = Column("Name", "string", name_of, format="name", description="The name of the object.")
+DEFAULT_COLUMNS = (
+    NAME,
+    Column(
+        "Created At",
+        "date",
+        lambda obj: obj["metadata"].get("creationTimestamp"),
+        description="When the object was made.",
+    ),
+)
+AGE = Column("Age", "string", created, description="The time since the object was made.")
+
+
+def definitions(served: Type) -> list[Json]:
+    return [
+        {
+            "name": column.name,
+            "type": column.type,
+            "format": column.format,
+            "description": column.description,
+            "priority": column.priority,
+        }
+        for column in served.columns or DEFAULT_COLUMNS
+    ]
+
+
+def table(served: Type, objs: list[Json], include: str, version: str = "v1") -> Json:
+    """`include` is the query parameter includeObject: None, Metadata (the default) or Object."""
+    return {
+        "kind": "Table",
+        "apiVersion": f"meta.k8s.io/{version}",
+        "metadata": {},
+        "columnDefinitions": definitions(served),
+        "rows": [row(served, obj, include, version) for obj in objs],
+    }
+
+
+def row(served: Type, obj: Json, include: str, version: str = "v1") -> Json:
+    columns = served.columns or DEFAULT_COLUMNS
+    found: Json = {"cells": [column.cell(obj) for column in columns]}
+    if include in ("", "Metadata"):
+        found["object"] = {
+            "kind": "PartialObjectMetadata",
+            "apiVersion": f"meta.k8s.io/{version}",
+            "metadata": obj["metadata"],
+        }
+    elif include == "Object":
+        found["object"] = obj
+    elif include == "None":
+        found["object"] = None
+    else:
+        raise bad_request(f'unrecognized includeObject value: "{include}"')
+    return found

@@ -1,0 +1,167 @@
+"""Protobuf bodies of built-in kinds, decoded to the JSON they stand for.
+
+kubectl's typed clients send `k8s\\0` + a `runtime.Unknown` that carries the object's own message. The field numbers
+are in `types.json`, so any built-in kind can be read; answers are always JSON, which those clients accept.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+from typing import Any
+
+from .table import types
+
+MAGIC = b"k8s\x00"
+PACKAGES = {"": "core", "apiextensions.k8s.io": "apiextensions", "meta.k8s.io": "meta"}
+
+
+class ProtobufError(ValueError):
+    """The bytes are not the message they should be."""
+
+
+def type_name(api_version: str, kind: str) -> str:
+    """`rbac.authorization.k8s.io/v1`, `Role` is `rbac/v1.Role` in the table."""
+    group, _, version = api_version.rpartition("/")
+    package = PACKAGES.get(group) or group.partition(".")[0]
+    if kind == "DeleteOptions":
+        return "meta/v1.DeleteOptions"
+    return f"{package}/{version}.{kind}"
+
+
+def decode_unknown(body: bytes) -> dict[str, Any]:
+    """The object inside the envelope, with apiVersion and kind."""
+    if not body.startswith(MAGIC):
+        raise ProtobufError("the body does not start with the Kubernetes magic bytes")
+    api_version = kind = ""
+    raw = b""
+    for number, value in fields(body[4:]):
+        if number == 1 and isinstance(value, bytes):
+            for inner, text in fields(value):
+                if inner == 1 and isinstance(text, bytes):
+                    api_version = text.decode(errors="replace")
+                elif inner == 2 and isinstance(text, bytes):
+                    kind = text.decode(errors="replace")
+        elif number == 2 and isinstance(value, bytes):
+            raw = value
+    name = type_name(api_version, kind)
+    if name not in types():
+        raise ProtobufError(f'no kind "{kind}" is known for version "{api_version}"')
+    return {"apiVersion": api_version, "kind": kind, **message(name, raw)}
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise ProtobufError("a number is cut off")
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at += 1
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def fields(data: bytes) -> list[tuple[int, int | bytes]]:
+    """Field numbers with their values: an int for numbers, bytes for everything else."""
+    found: list[tuple[int, int | bytes]] = []
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        number, wire = tag >> 3, tag & 7
+        if wire == 0:
+            value, at = _varint(data, at)
+            found.append((number, value))
+            continue
+        if wire == 2:
+            size, at = _varint(data, at)
+        elif wire in (1, 5):
+            size = 8 if wire == 1 else 4
+        else:
+            raise ProtobufError(f"wire type {wire} is not used by Kubernetes")
+        if at + size > len(data):
+            raise ProtobufError("a field is cut off")
+        found.append((number, data[at : at + size]))
+        at += size
+    return found
+
+
+def message(name: str, data: bytes, depth: int = 0) -> dict[str, Any]:
+    """One message by its table entry; unknown fields are left out."""
+    if depth > 100:
+        raise ProtobufError("nested too deeply")
+    by_number = {number: (key, target, flags) for key, (target, flags, number) in types()[name].items()}
+    out: dict[str, Any] = {}
+    for number, value in fields(data):
+        if number not in by_number:
+            continue
+        key, target, flags = by_number[number]
+        if "i" in flags and isinstance(value, bytes):
+            out.update(message(target, value, depth + 1))
+        elif target.startswith("[]"):
+            out.setdefault(key, []).append(_value(target[2:], value, depth))
+        elif target.startswith("<>"):
+            items = [_value(target[4:], item, depth) for n, item in fields(_bytes(value)) if n == 1]
+            out[key] = items
+        elif target.startswith("{}"):
+            entry = dict(fields(_bytes(value)))
+            map_key = _bytes(entry.get(1, b"")).decode(errors="replace")
+            out.setdefault(key, {})[map_key] = _value(target[2:], entry.get(2, b""), depth)
+        else:
+            out[key] = _value(target, value, depth)
+    return out
+
+
+def _bytes(value: int | bytes) -> bytes:
+    if not isinstance(value, bytes):
+        raise ProtobufError("a number stands where a message belongs")
+    return value
+
+
+def _value(target: str, value: int | bytes, depth: int) -> Any:
+    if target == "bool":
+        return bool(value)
+    if target in ("int", "int32", "int64"):
+        if not isinstance(value, int):
+            raise ProtobufError("a message stands where a number belongs")
+        return value - (1 << 64) if value >= 1 << 63 else value
+    raw = _bytes(value)
+    if target == "string":
+        return raw.decode(errors="replace")
+    if target == "bytes":
+        return base64.b64encode(raw).decode()
+    if target in ("time", "microtime"):
+        return _time(raw, target)
+    if target == "quantity":
+        return _text_field(raw)
+    if target == "intstr":
+        parts = dict(fields(raw))
+        return _bytes(parts.get(3, b"")).decode() if parts.get(1) else parts.get(2, 0)
+    if target in ("raw", "json"):
+        inner = _bytes(dict(fields(raw)).get(1, b"null")) or b"null"
+        try:
+            return json.loads(inner)
+        except ValueError:
+            raise ProtobufError("an embedded value is not JSON") from None
+    if target.startswith("<>[]"):
+        return [_value(target[4:], item, depth) for number, item in fields(raw) if number == 1]
+    return message(target, raw, depth + 1)
+
+
+def _text_field(raw: bytes) -> str:
+    return _bytes(dict(fields(raw)).get(1, b"")).decode(errors="replace")
+
+
+def _time(raw: bytes, target: str) -> str | None:
+    parts = dict(fields(raw))
+    seconds, nanos = parts.get(1, 0), parts.get(2, 0)
+    if not isinstance(seconds, int) or not isinstance(nanos, int) or not seconds:
+        return None
+    if seconds >= 1 << 63:
+        return None
+    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    if target == "time":
+        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{nanos // 1000:06d}Z"

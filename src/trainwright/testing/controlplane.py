@@ -181,16 +181,28 @@ class RealControlPlane:
 
     # -- audit ----------------------------------------------------------------------------------------------------
 
-    def audit_events(self) -> list[Object]:
-        """All audit events up to now. The log is written in batches: a marker request shows that it has caught up."""
+    def audit_position(self) -> int:
+        """Where the audit log ends now: `audit_events(since=…)` reads from there."""
+        return self.audit_log.stat().st_size if self.audit_log.exists() else 0
+
+    def audit_events(self, since: int = 0) -> list[Object]:
+        """Audit events up to now. The log is written in batches: a marker request shows that it has caught up."""
         marker = f"marker-{secrets.token_hex(8)}"
         self.admin.delete_if_there(f"/api/v1/namespaces/default/configmaps/{marker}")
         end = time.monotonic() + 30
         while time.monotonic() < end:
-            if self.audit_log.exists() and marker in (text := self.audit_log.read_text()):
+            text = self._audit_text(since)
+            if marker in text:
                 return [json.loads(line) for line in text.splitlines() if line.endswith("}")]
             time.sleep(0.1)
         raise AssertionError("the audit log did not catch up in 30 s")
+
+    def _audit_text(self, since: int) -> str:
+        if not self.audit_log.exists():
+            return ""
+        with self.audit_log.open() as log:
+            log.seek(since)
+            return log.read()
 
     # -- parts ----------------------------------------------------------------------------------------------------
 

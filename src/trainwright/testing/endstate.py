@@ -1,7 +1,8 @@
 """Where a run ended, with everything masked that two runs of the same story may differ in.
 
 In: a REST client and a namespace. Out: the objects of a namespace as plain data that compares equal when two stories
-ended alike: UIDs, versions, times, key material and the namespace's own name are masked, managed fields untimed.
+ended alike: UIDs, versions, times, key material and the namespace's own name are masked; other managers' fields are not
+listed.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ COLLECTIONS = (
 )
 
 _TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HIDDEN = ("uid", "resourceVersion", "generation", "creationTimestamp", "selfLink")
 
 
@@ -36,15 +38,12 @@ def end_state(rest: Rest, namespace: str, collections: Iterable[str] = COLLECTIO
     return state
 
 
-def masked(item: Object, kind: str, namespace: str) -> Object:
-    item = json.loads(json.dumps(item).replace(namespace, "<namespace>"))
+def masked(item: Object, kind: str, namespace: str, manager: str = "trainer") -> Object:
+    item = json.loads(_UID.sub("<uid>", json.dumps(item).replace(namespace, "<namespace>")))
     for key in _HIDDEN:
         item["metadata"].pop(key, None)
-    for owner in item["metadata"].get("ownerReferences", []):
-        owner["uid"] = "<uid>"
-    for entry in item["metadata"].get("managedFields", []):
-        entry.pop("time", None)
-    item["metadata"].get("managedFields", []).sort(key=lambda entry: (entry["manager"], entry["operation"], str(entry)))
+    ours = [entry for entry in item["metadata"].pop("managedFields", []) if entry["manager"] == manager]
+    item["metadata"]["managedFields"] = sorted(({**entry, "time": "<time>"} for entry in ours), key=str)
     if kind == "Secret":
         item["data"] = dict.fromkeys(item.get("data", {}), "<generated>")
     without_times: Object = _without_times(item)

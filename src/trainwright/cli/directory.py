@@ -2,7 +2,7 @@
 
     kubeconfig          how to reach it, CA and token inline (0600)
     pid                 the control plane's process
-    lock                held by the control plane while it lives; the kernel lets go of it when the process dies
+    control-plane.lock  held by the control plane while it lives; the kernel lets go of it when the process dies
     control-plane.log   what a detached control plane printed
     …                   the API server's store and the pods' records belong to those rooms
 
@@ -34,7 +34,7 @@ class ClusterDirectory:
         self.path = path.expanduser().absolute()
         self.kubeconfig = self.path / "kubeconfig"
         self.pid_file = self.path / "pid"
-        self.lock_file = self.path / "lock"
+        self.lock_file = self.path / "control-plane.lock"
         self.log_file = self.path / "control-plane.log"
 
     def create(self) -> None:

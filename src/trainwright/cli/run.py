@@ -37,7 +37,6 @@ def run(file: str, directory: Path, namespace: str) -> int:
     cluster, terminal, watch = ClusterDirectory(directory), Terminal(), Stopwatch()
     with _cluster_for_the_run(cluster, terminal, watch):
         code = carry_out(_Run(cluster, submission, terminal, watch).go())
-    watch.lap("clean-up")
     terminal.say(f"took {watch}")
     return code
 
@@ -56,6 +55,7 @@ def _cluster_for_the_run(cluster: ClusterDirectory, terminal: Terminal, watch: S
     finally:
         if cluster.running_pid() == pid:
             stop(cluster)
+            watch.lap("shutting down")
 
 
 class Stopwatch:

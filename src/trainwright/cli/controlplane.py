@@ -1,0 +1,155 @@
+"""The local control plane, wired: an API server, and its clients: operator, workload controllers and node.
+
+All of it lives in one process and one TaskGroup, yet every part knows only the kubeconfig: between them is HTTP and
+nothing else. The process can be killed at any moment; pods run on under their supervisors, and the next control plane
+of the same directory adopts them. Asked to stop in order (SIGTERM, Ctrl-C) it ends the pods as well.
+
+`python -m trainwright.cli.controlplane` is what `up --detach` starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import ssl
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import uvloop
+import yaml
+
+from trainwright.cli.directory import ClusterDirectory
+from trainwright.cli.failure import Failure
+from trainwright.cli.up import READY
+from trainwright.client import kubeconfig
+from trainwright.client.client import Client
+from trainwright.controlloop import Manager
+from trainwright.embedded.apiserver import ApiServer, StoreError
+from trainwright.embedded.apiserver.errors import StatusError
+from trainwright.embedded.node.node import LocalNode, NodeConfig
+from trainwright.embedded.workloads.controllers import workload_controllers
+from trainwright.operator.manager import Operator
+
+POLL_SECONDS = 0.02
+
+
+def serve(cluster: ClusterDirectory, *, port: int, api_only: bool, ready: Callable[[], None]) -> None:
+    """Be the control plane of a directory until SIGTERM or SIGINT. `ready` is called when a TrainJob can be created."""
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(cluster, port, api_only, ready))
+    except StoreError as error:
+        raise Failure(str(error)) from error
+    except StatusError as error:
+        raise Failure(error.message) from error
+
+
+async def _serve(cluster: ClusterDirectory, port: int, api_only: bool, ready: Callable[[], None]) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    async with ApiServer(cluster.path, port) as server:
+        await server.install(_shipped("crds"))
+        if api_only:
+            ready()
+            await stopped.wait()
+            return
+        await server.install(_shipped("runtimes"))
+        async with Client.to(kubeconfig.load(server.kubeconfig)) as client:
+            controllers = _Controllers(client, server, cluster)
+            await _until(stopped, controllers.run(ready))
+            await controllers.end_pods()
+
+
+class _Controllers:
+    """Everything that acts through the API: it would run as well against any other server."""
+
+    def __init__(self, client: Client, server: ApiServer, cluster: ClusterDirectory) -> None:
+        self._operator = Operator(client)
+        self._workloads = Manager(client, workload_controllers(client))
+        certificate = server.issue_certificate("node", ["127.0.0.1", "localhost"])
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        tls.load_cert_chain(certificate.cert, certificate.key)
+        environment = {**os.environ, "PATH": _path_with_our_programs()}
+        self._node = LocalNode(
+            client, NodeConfig(cluster.path, token=server.kubelet_token, tls=tls, environ=environment)
+        )
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Until cancelled. `ready` is called when a TrainJob would be taken all the way to its pods."""
+        node_ready = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._operator.run(), name="operator")
+            group.create_task(self._workloads.run(), name="workloads")
+            group.create_task(self._node.run(ready=node_ready.set), name="node")
+            await node_ready.wait()
+            while not (self._operator.is_ready and self._workloads.is_synced):  # noqa: ASYNC110 - a dozen sources
+                await asyncio.sleep(POLL_SECONDS)
+            ready()
+
+    async def end_pods(self) -> None:
+        await self._node.end_pods()
+
+
+async def _until(stopped: asyncio.Event, work: Awaitable[None]) -> None:
+    """Do the work until it ends or somebody asks to stop."""
+    task = asyncio.ensure_future(work)
+    waiting = asyncio.create_task(stopped.wait())
+    await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not stopped.is_set():
+            raise
+
+
+def _path_with_our_programs() -> str:
+    """The user's PATH with the directory of our own Python first: what is installed beside us is what pods run."""
+    return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+
+
+def _shipped(folder: str) -> Iterator[dict[str, Any]]:
+    """The objects of a folder of the package's manifests, in the order of their files."""
+    for path in sorted(Path(str(files("trainwright") / "manifests" / folder)).rglob("*.yaml")):
+        for document in yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader):
+            if document:
+                yield document
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="trainwright.cli.controlplane")
+    parser.add_argument("--dir", type=Path, required=True)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--api-only", action="store_true")
+    parser.add_argument("--ready-fd", type=int, required=True)
+    flags = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    answer = os.fdopen(flags.ready_fd, "w")
+
+    def tell(line: str) -> None:
+        answer.write(f"{line}\n")
+        answer.close()
+
+    cluster = ClusterDirectory(flags.dir)
+    try:
+        with cluster.held():
+            serve(cluster, port=flags.port, api_only=flags.api_only, ready=lambda: tell(READY))
+    except Failure as failure:
+        if answer.closed:
+            raise
+        tell(failure.message)
+        return failure.code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .cel import NONE, CelError, Optional_, Program, compile_expression, convert
+from .correlation import old_items, same
 from .errors import OMITTED, ErrorType, FieldError, SchemaError, duplicate, forbidden, invalid, join, required
-from .validation import Path, field_path, old_items, same
+from .validation import Path, field_path
 
 if TYPE_CHECKING:
     from .structural import StructuralSchema

@@ -10,21 +10,19 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SchemaError
+from .expression import Env, Evaluate, Expr
 from .syntax import Call, Ident, Node, Select
-from .typed import convert, element
+from .typed import convert, element, member
 from .values import NO_OVERLOAD, CelError, Optional_
 
 if TYPE_CHECKING:
     from ..structural import StructuralSchema
-    from .compile import Compiler, Env, Evaluate, Expr
+    from .compile import Compiler
 
 Macro = Callable[["Compiler", Call], "Expr"]
 
 
 def _has(compiler: Compiler, node: Call) -> Expr:
-    from .compile import Expr
-    from .typed import member
-
     selected = node.args[0]
     if not isinstance(selected, Select):
         raise SchemaError("invalid argument to has() macro")
@@ -102,8 +100,6 @@ def _quantifier(variables: int, *, decisive: bool) -> Macro:
     """`exists` is decided by one true, `all` by one false."""
 
     def build(compiler: Compiler, node: Call) -> Expr:
-        from .compile import Expr
-
         loop = _Loop(compiler, node, variables=variables, bodies=1)
         body = loop.bodies[0]
 
@@ -126,8 +122,6 @@ def _quantifier(variables: int, *, decisive: bool) -> Macro:
 
 def _exists_one(variables: int) -> Macro:
     def build(compiler: Compiler, node: Call) -> Expr:
-        from .compile import Expr
-
         loop = _Loop(compiler, node, variables=variables, bodies=1)
         body = loop.bodies[0]
         return Expr(lambda env: sum(_boolean(body(inner)) for inner in loop.steps(env)) == 1)
@@ -136,8 +130,6 @@ def _exists_one(variables: int) -> Macro:
 
 
 def _filter(compiler: Compiler, node: Call) -> Expr:
-    from .compile import Expr
-
     loop = _Loop(compiler, node, variables=1, bodies=1)
     body, name = loop.bodies[0], loop.names[0]
     assert node.target is not None
@@ -149,8 +141,6 @@ def _map(variables: int, *, filtered: bool) -> Macro:
     """`map`, `transformList`: the body's value of each item, of those that pass when there is a test."""
 
     def build(compiler: Compiler, node: Call) -> Expr:
-        from .compile import Expr
-
         loop = _Loop(compiler, node, variables=variables, bodies=2 if filtered else 1)
         body = loop.bodies[-1]
         if not filtered:
@@ -163,8 +153,6 @@ def _map(variables: int, *, filtered: bool) -> Macro:
 
 def _transform_map(*, filtered: bool) -> Macro:
     def build(compiler: Compiler, node: Call) -> Expr:
-        from .compile import Expr
-
         loop = _Loop(compiler, node, variables=2, bodies=2 if filtered else 1)
         body, key = loop.bodies[-1], loop.names[0]
         if not filtered:
@@ -177,8 +165,6 @@ def _transform_map(*, filtered: bool) -> Macro:
 
 def _optional_map(*, flat: bool) -> Macro:
     def build(compiler: Compiler, node: Call) -> Expr:
-        from .compile import Expr
-
         assert node.target is not None
         source = compiler.compile(node.target)
         name = _variable(node.args[0])
@@ -202,8 +188,6 @@ def _optional_map(*, flat: bool) -> Macro:
 
 
 def _or_value(compiler: Compiler, node: Call) -> Expr:
-    from .compile import Expr
-
     assert node.target is not None
     source, other = compiler.compile(node.target), compiler.compile(node.args[0])
 
@@ -217,8 +201,6 @@ def _or_value(compiler: Compiler, node: Call) -> Expr:
 
 
 def _or_optional(compiler: Compiler, node: Call) -> Expr:
-    from .compile import Expr
-
     assert node.target is not None
     source, other = compiler.compile(node.target), compiler.compile(node.args[0])
 

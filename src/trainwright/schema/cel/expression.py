@@ -1,0 +1,19 @@
+"""What compiling a part of an expression yields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from ..structural import StructuralSchema
+
+Env = dict[str, Any]
+Evaluate = Callable[[Env], Any]
+
+
+class Expr(NamedTuple):
+    """A compiled part, and the schema of what it yields where that is known."""
+
+    evaluate: Evaluate
+    schema: StructuralSchema | None = None

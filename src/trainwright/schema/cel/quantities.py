@@ -1,0 +1,103 @@
+"""Kubernetes quantities in CEL: `quantity('1Gi').isLessThan(quantity('2Gi'))`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..quantity import Quantity, QuantityError, parse_quantity
+from .signatures import Signatures, need
+from .values import CelError
+
+
+def quantity(text: Any) -> Quantity:
+    need(text, str)
+    try:
+        return parse_quantity(text)
+    except QuantityError as error:
+        raise CelError(str(error)) from None
+
+
+def is_quantity(text: Any) -> bool:
+    need(text, str)
+    try:
+        parse_quantity(text)
+    except QuantityError:
+        return False
+    return True
+
+
+def _sign(value: Any) -> int:
+    need(value, Quantity)
+    return int(value.nano > 0) - int(value.nano < 0)
+
+
+def _is_integer(value: Any) -> bool:
+    need(value, Quantity)
+    return bool(value.is_integer and -(2**63) <= value.value() < 2**63)
+
+
+def _as_integer(value: Any) -> int:
+    if not _is_integer(value):
+        raise CelError("cannot convert value to integer")
+    return int(value.value())
+
+
+def _as_float(value: Any) -> float:
+    need(value, Quantity)
+    return float(value.as_float())
+
+
+def _other(value: Any) -> Quantity:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return parse_quantity(int(value))
+    need(value, Quantity)
+    result: Quantity = value
+    return result
+
+
+def _add(left: Any, right: Any) -> Quantity:
+    need(left, Quantity)
+    result: Quantity = left + _other(right)
+    return result
+
+
+def _sub(left: Any, right: Any) -> Quantity:
+    need(left, Quantity)
+    result: Quantity = left - _other(right)
+    return result
+
+
+def _is_less(left: Any, right: Any) -> bool:
+    need(left, Quantity)
+    return bool(left < _other(right))
+
+
+def _is_greater(left: Any, right: Any) -> bool:
+    need(left, Quantity)
+    return bool(left > _other(right))
+
+
+def _compare(left: Any, right: Any) -> int:
+    need(left, Quantity)
+    other = _other(right)
+    return int(left > other) - int(left < other)
+
+
+GLOBAL: Signatures = {
+    "quantity": (quantity, 1, 1),
+    "isQuantity": (is_quantity, 1, 1),
+}
+
+NAMESPACED: Signatures = {}
+
+MEMBER: Signatures = {
+    "sign": (_sign, 0, 0),
+    "isInteger": (_is_integer, 0, 0),
+    "asInteger": (_as_integer, 0, 0),
+    "asApproximateFloat": (_as_float, 0, 0),
+    "add": (_add, 1, 1),
+    "sub": (_sub, 1, 1),
+    "isLessThan": (_is_less, 1, 1),
+    "isGreaterThan": (_is_greater, 1, 1),
+    "compareTo": (_compare, 1, 1),
+}

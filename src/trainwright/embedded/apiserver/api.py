@@ -5,9 +5,6 @@ Nothing here knows HTTP. `reading.py`, `writing.py` and `deletion.py` hold the o
 
 from __future__ import annotations
 
-import contextvars
-from collections.abc import Iterable
-
 from . import errors
 from .admission.chain import Admission
 from .errors import Json
@@ -16,8 +13,6 @@ from .registry import Registry
 from .state import State
 from .types import Type
 
-_WARNINGS: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("warnings", default=None)
-
 
 class Api:
     def __init__(self, state: State, registry: Registry) -> None:
@@ -25,19 +20,6 @@ class Api:
         self.registry = registry
         self.namespaces = Namespaces(self)
         self.admission = Admission(self)
-
-    @staticmethod
-    def collect_warnings() -> list[str]:
-        """Start a list for the request at hand; what `warn` gets until it ends goes there."""
-        found: list[str] = []
-        _WARNINGS.set(found)
-        return found
-
-    @staticmethod
-    def warn(texts: Iterable[str]) -> None:
-        found = _WARNINGS.get()
-        if found is not None:
-            found.extend(text for text in texts if text not in found)
 
     @staticmethod
     def to_storage(served: Type, obj: Json) -> Json:

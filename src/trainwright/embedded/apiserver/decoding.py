@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ...schema import errors as field
-from .api import Api
+from ...schema.gotext import json_text
 from .bodies import parse_json, parse_yaml, unsupported_body
 from .errors import Json, bad_request, invalid
 from .requests import Call
 from .types import Type
+from .warnings import warn
 from .wire.protobuf import ProtobufError, decode_unknown
 
 JSON_TYPES = ("", "application/json")
@@ -46,7 +47,7 @@ def read_object(call: Call, served: Type, validation: str) -> Json:
     wrong_version = check_kind(served, value)
     obj, unknown = decode_object(served, value)
     if wrong_version:
-        Api.warn(f'unknown field "{name}"' for name in sorted(set(value) - {"apiVersion", "kind", "metadata"}))
+        warn(f'unknown field "{name}"' for name in sorted(set(value) - {"apiVersion", "kind", "metadata"}))
         raise wrong_version
     report_unknown(served, duplicates, unknown, validation)
     served.strategy.default(obj)
@@ -105,7 +106,7 @@ def report_unknown(served: Type, duplicates: list[str], unknown: list[str], vali
     if not texts or validation == "Ignore":
         return
     if validation == "Warn":
-        Api.warn(texts)
+        warn(texts)
         return
     raise bad_request(
         f'{served.kind} in version "{served.version}" cannot be handled as a {served.kind}: strict decoding error:'
@@ -119,7 +120,7 @@ def report_unknown_in_patch(duplicates: list[str], unknown: list[str], validatio
     if not texts or validation == "Ignore":
         return
     if validation == "Warn":
-        Api.warn(texts)
+        warn(texts)
         return
-    fault = field.invalid("patch", patched, f"strict decoding error: {', '.join(texts)}")
+    fault = field.invalid("patch", json_text(patched), f"strict decoding error: {', '.join(texts)}")
     raise invalid("", "", "", [fault])

@@ -62,6 +62,7 @@ async def delete(api: Api, served: Type, key: Key, options: DeleteOptions, user:
         if stored is None:
             raise errors.not_found(served.group, served.plural, key.name)
         obj = served.whole_object(stored.data)
+        served.strategy.check_delete(obj, options.policy or options.orphan)
         _check_preconditions(served, key, options, stored)
         call = api.admission.call(served, "DELETE", "", key, user, WriteOptions(dry_run=options.dry_run))
         await api.admission.validate(call, None, obj)
@@ -107,17 +108,18 @@ async def _delete_head(api: Api, served: Type, key: Key, options: DeleteOptions,
             meta.pop("finalizers", None)
     pending = bool(meta.get("finalizers")) or not served.strategy.removable(obj)
     if not graceful and pending:
-        served.strategy.mark_deleting(obj)
         _mark_now(meta)
+        served.strategy.mark_deleting(obj)
     if (graceful and meta["deletionGracePeriodSeconds"] > 0) or pending:
         if obj != before and not options.dry_run:
             _, future = api.state.put(key, api.to_storage(served, obj))
             await asyncio.shield(future)
         return Deleted(obj, False, True)
     if not options.dry_run:
-        _, future = api.state.delete(key, api.to_storage(served, copy.deepcopy(obj)))
+        gone, future = api.state.delete(key, api.to_storage(served, copy.deepcopy(obj)))
         await asyncio.shield(future)
-    return Deleted(obj if graceful else before, True, served.strategy.returns_deleted)
+        meta["resourceVersion"] = str(gone.version)
+    return Deleted(obj, True, served.strategy.returns_deleted)
 
 
 def _moment(text: str) -> datetime.datetime:

@@ -26,6 +26,7 @@ from .requests import Answer, Call, PageNotFound, Query, json_answer, text_answe
 from .reviews import Reviews
 from .router import find_target, segments
 from .version import version_info
+from .warnings import collect
 
 log = logging.getLogger(__name__)
 HEALTH = ("healthz", "livez", "readyz")
@@ -58,7 +59,7 @@ class HttpApi:
         self.kubelet = kubelet
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        warnings = self.api.collect_warnings()
+        warnings = collect()
         try:
             answer = await self._answer(request)
             if isinstance(answer, web.StreamResponse):
@@ -187,7 +188,7 @@ class HttpApi:
             if call.method != "GET":
                 raise errors.method_not_allowed()
             stream = await logs.log(self.api, self.kubelet, call, request)
-            return stream if stream is not None else Answer(200, b"", "text/plain")
+            return stream if stream is not None else Answer(204, b"", "text/plain")
         if served.resource == "serviceaccounts" and call.subresource == "token":
             return self.reviews.token_request(call)
         handler = subresources.handler_of(call)

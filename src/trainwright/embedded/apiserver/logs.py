@@ -61,7 +61,7 @@ def _check_options(call: Call) -> None:
         faults.append(field.invalid("limitBytes", limit, "must be greater than 0"))
     if since is not None and query.get("sinceTime"):
         text = "at most one of `sinceTime` or `sinceSeconds` may be specified"
-        faults.append(field.forbidden("", text))
+        faults.append(field.forbidden("[]", text))
     elif since is not None and since < 1:
         faults.append(field.invalid("sinceSeconds", since, "must be greater than 0"))
     if faults:

@@ -20,7 +20,6 @@ from .writing import SYSTEM, WriteOptions
 if TYPE_CHECKING:
     from .api import Api
 
-IMMORTAL = ("default", "kube-system", "kube-public")
 log = logging.getLogger(__name__)
 
 

@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 from ...schema import errors as field
+from ...schema.gotext import json_text
 from ...schema.jsonpatch import PatchError, PatchTestFailed, json_patch, merge_patch
 from ...schema.strategic import StrategicMergeError, strategic_merge
 from . import errors, metadata, reading, writing
@@ -147,7 +148,7 @@ def _decode_patched(served: Type, patched: Json) -> tuple[Json, list[str]]:
         fresh = json.loads(json.dumps(patched)) if served.custom else patched
         return served.strategy.decode(fresh)
     except ValueError as error:
-        raise errors.invalid("", "", "", [field.invalid("patch", patched, str(error))]) from None
+        raise errors.invalid("", "", "", [field.invalid("patch", json_text(patched), str(error))]) from None
 
 
 def check_names(call: Call, obj: Json) -> None:

@@ -109,6 +109,9 @@ class Strategy:
         """Whether an object without finalizers may go once it was deleted."""
         return True
 
+    def check_delete(self, obj: Json, policy: object) -> None:
+        """Refuse a deletion (raises StatusError) or warn about it."""
+
     def mark_deleting(self, obj: Json) -> None:
         """Called when a deletion has to wait for finalizers."""
 

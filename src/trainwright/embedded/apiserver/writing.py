@@ -24,6 +24,7 @@ from .fieldmanager.entries import same_but_times
 from .state import Stored
 from .store import Key
 from .types import Type
+from .warnings import warn
 
 if TYPE_CHECKING:
     from .api import Api
@@ -113,7 +114,7 @@ async def _create_once(
     faults = served.strategy.check_create(obj, faults)
     if faults:
         raise errors.invalid(served.group, obj.get("kind", served.kind), meta.get("name", ""), faults)
-    api.warn(served.strategy.warnings(obj))
+    warn(served.strategy.warnings(obj))
     await api.admission.validate(call, obj, None)
     existing = api.state.head(key)
     if existing is not None:
@@ -213,7 +214,7 @@ async def _update_once(
         faults = served.strategy.check_update(obj, old, faults)
     if faults:
         raise errors.invalid(served.group, obj.get("kind", served.kind), key.name, faults)
-    api.warn(served.strategy.warnings(obj))
+    warn(served.strategy.warnings(obj))
     if same_but_times(meta.get("managedFields"), old["metadata"].get("managedFields")):
         _set(meta, "managedFields", old["metadata"].get("managedFields"))
     await api.admission.validate(call, obj, old)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from ....schema import errors as field
 from ....schema.errors import FieldError
 from ....schema.names import dns1123_label_faults
-from ..errors import Json
+from ..errors import Json, forbidden
 from .strategy import BuiltinStrategy, StatusStrategy
+
+
+IMMORTAL = ("default", "kube-system", "kube-public")
 
 
 class Namespaces(StatusStrategy):
@@ -54,7 +57,13 @@ class Namespaces(StatusStrategy):
     def removable(self, obj: Json) -> bool:
         return not (obj.get("spec") or {}).get("finalizers")
 
+    def check_delete(self, obj: Json, policy: object) -> None:
+        if obj["metadata"].get("name") in IMMORTAL:
+            raise forbidden("", "namespaces", obj["metadata"]["name"], "this namespace may not be deleted")
+
     def mark_deleting(self, obj: Json) -> None:
+        # A namespace ends when its finalizer goes; a grace period means nothing to it.
+        obj["metadata"].pop("deletionGracePeriodSeconds", None)
         obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
 
     def fields(self, obj: Json) -> dict[str, str]:

@@ -8,6 +8,7 @@ from ....schema import errors as field
 from ....schema.errors import FieldError
 from ....schema.selectors import selector_of
 from ..errors import Json
+from ..warnings import warn
 from ..metadata import shared
 from .podrules import validate_pod_spec
 from .podtemplates import default_pod_spec
@@ -18,6 +19,11 @@ NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")
 MAX_INT32 = 2**31 - 1
 AT_LEAST_ZERO = "must be greater than or equal to 0"
 IMMUTABLE = "field is immutable"
+MISMATCH = "`selector` does not match template `labels`"
+PRESERVED = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set"
+    " propagationPolicy=Orphan to suppress this warning"
+)
 
 
 class Jobs(StatusStrategy):
@@ -67,6 +73,11 @@ class Jobs(StatusStrategy):
     def default_policy(self, user_agent: str = "") -> str:
         """An old promise of batch/v1, with a warning."""
         return "Orphan"
+
+    def check_delete(self, obj: Json, policy: object) -> None:
+        finalizers = obj["metadata"].get("finalizers") or ()
+        if policy is None and not {"orphan", "foregroundDeletion"} & set(finalizers):
+            warn([PRESERVED])
 
     # ------------------------------------------------------------------------------------------------ rules
 
@@ -127,7 +138,7 @@ class Jobs(StatusStrategy):
         found: list[FieldError] = []
         if not selector_of(selector).matches(labels):
             found.append(
-                field.invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
+                field.invalid("spec.template.metadata.labels", labels, MISMATCH)
             )
         if not spec.get("manualSelector"):
             uid = obj["metadata"].get("uid", "")
@@ -135,6 +146,9 @@ class Jobs(StatusStrategy):
             match = selector.get("matchLabels") or {}
             if match not in (wanted, {"controller-uid": uid}) or selector.get("matchExpressions"):
                 found.append(field.invalid("spec.selector", selector, "`selector` not auto-generated"))
+                # The real server asks the same question of the labels once more, for generated selectors.
+                if not selector_of(selector).matches(labels):
+                    found.append(field.invalid("spec.template.metadata.labels", labels, MISMATCH))
         return found
 
     def validate_update(self, obj: Json, old: Json) -> list[FieldError]:

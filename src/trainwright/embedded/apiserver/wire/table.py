@@ -232,7 +232,7 @@ def _float(value: Any, path: str, sink: Decoding) -> Any:
 
 def _bytes(value: Any, path: str, sink: Decoding) -> Any:
     if value is None:
-        return None
+        return ""
     if not isinstance(value, str):
         raise _mismatch(value, path, sink, "[]uint8")
     cleaned = value.replace("\n", "").replace("\r", "")

@@ -121,11 +121,9 @@ featureGates: {{TrainJobStatus: {str(self.overlay == "progress").lower()}}}
 
     @property
     def roles(self) -> list[Object]:
-        return [
-            item
-            for item in self.objects
-            if item["kind"] in ("Role", "ClusterRole") and "public" not in item["metadata"]["name"]
-        ]
+        """What the overlay grants to the operator."""
+        kinds = ("Role", "ClusterRole")
+        return [it for it in self._render() if it["kind"] in kinds and "public" not in it["metadata"]["name"]]
 
     def _render(self) -> list[Object]:
         kubectl = self.plane.programs.program("kubectl")

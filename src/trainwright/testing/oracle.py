@@ -185,9 +185,10 @@ def _child_write(story: Story, request: Request) -> Iterator[Violation]:
     version = _version(request.answer)
     kind = CHILDREN[request.resource]
     if request.is_creation:
-        made = request.answer or next(
-            (c.object for c in story.of(kind) if (c.namespace, c.name) == (request.namespace, request.name)), None
-        )
+        # Bodies of Secrets are not logged: of all that ever had this name, the one that appeared when it was asked for.
+        born = [c for c in story.of(kind) if (c.type, c.namespace, c.name) == ("ADDED", request.namespace, request.name)]
+        nearest = min(born, key=lambda change: abs(change.at - request.at), default=None)
+        made = request.answer or (nearest.object if nearest is not None else None)
         if made is not None and owning_trainjob(made) is None:
             yield Violation("I2", f"{request} made an object that no TrainJob owns")
         return
@@ -198,6 +199,8 @@ def _child_write(story: Story, request: Request) -> Iterator[Violation]:
 
 def _runtime_write(story: Story, request: Request) -> Iterator[Violation]:
     version = _version(request.answer)
+    if version is not None and is_being_deleted(request.answer or {}):
+        version += 1  # taking the last finalizer away deletes the object: the answer still has the version before
     before = story.before(RUNTIMES[request.resource], request.namespace, request.name, version, request.at)
     if before is None or request.answer is None or request.answer.get("kind") == "Status":
         return

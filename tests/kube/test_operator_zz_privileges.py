@@ -1,0 +1,49 @@
+"""Least privilege, over everything the operator did in this session: nothing was forbidden, nothing granted was unused.
+
+Named so that it comes after the other files of the operator; alone it has nothing to judge and is skipped.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from kube.installation import USER, Installation
+from trainwright.testing.audit import Request, requests
+from trainwright.testing.controlplane import RealControlPlane
+from trainwright.testing.grants import Grant, grants
+
+NEEDED_ELSEWHERE = {"update trainjobs/finalizers.trainer.kubeflow.org"}  # where owner references are enforced
+
+
+@pytest.fixture
+def mine(plane: RealControlPlane) -> list[Request]:
+    found = requests(plane.audit_events(), user=USER)
+    if not any(request.resource == "tokenreviews" for request in found):
+        pytest.skip("the operator has not been at work in this session: run the whole folder")
+    return found
+
+
+def test_no_request_of_the_operator_was_forbidden(mine: list[Request]) -> None:
+    assert [str(request) for request in mine if request.code == 403 and not is_terminating(request)] == []
+
+
+def test_every_granted_verb_was_used(plane: RealControlPlane, mine: list[Request]) -> None:
+    installation = Installation(plane)
+    granted: set[Grant] = set()
+    for role in installation.roles:
+        granted |= grants(role)
+    unused = {str(grant) for grant in granted if not any(uses(request, grant) for request in mine)}
+    assert unused <= NEEDED_ELSEWHERE
+
+
+def uses(request: Request, grant: Grant) -> bool:
+    """A server-side apply that creates needs `create` besides `patch`; the audit log shows it as a patch with 201."""
+    if grant.allows(request):
+        return True
+    made = grant.verb == "create" and request.verb == "patch" and request.code == 201
+    return made and (grant.group, grant.resource) == (request.group, request.full_resource)
+
+
+def is_terminating(request: Request) -> bool:
+    """Writing into a namespace that is being deleted is refused by admission, with the code that RBAC uses too."""
+    return "because it is being terminated" in str((request.answer or {}).get("message", ""))

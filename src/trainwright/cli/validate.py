@@ -75,7 +75,7 @@ def _report(offline: Offline, document: Document, answer: Answer, what: str = ""
     schema = schema_for(document.kind)
     for path in answer.unknown:
         print(f"  - {_where(document, path)}: unknown field\n    hint: {near_field(schema, path)}")
-    for error in dict.fromkeys(answer.errors):
+    for error in {str(error): error for error in answer.errors}.values():
         _print_error(offline, document, error)
     for path in answer.surviving:
         text = f'unknown field "{path}" is kept when rendering, but an API server drops it'

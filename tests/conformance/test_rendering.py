@@ -1,0 +1,132 @@
+"""Every recorded input renders to what the reference applied, and every rejected one is refused with the recorded
+message.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from trainwright.api.runtime import runtime_from
+from trainwright.api.trainjob import trainjob_from
+from trainwright.cli.documents import Document, parse
+from trainwright.cli.main import main
+from trainwright.cli.offline import Offline
+from trainwright.pipeline import JobSet, MaskedKeys, Observed, build
+from trainwright.plugins import load
+from trainwright.schema.jsonpatch import merge_patch
+
+HERE = Path(__file__).parent
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+
+
+def _load_checker() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("conformance_check", HERE / "check.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+CHECK = _load_checker()
+CASES = list(CHECK.load([HERE / "cases", HERE / "random.jsonl"]))
+STEPS = sorted(path.parent for path in HERE.glob("cases/*/step-1.yaml"))
+REJECTED = sorted(path.parent for path in HERE.glob("rejected/*/error.txt"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+def test_renders_what_the_reference_applied(case: Any, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    def render(command: str, documents: list[Any], gate: str) -> tuple[list[Any] | None, str]:
+        monkeypatch.setattr(sys, "stdin", _Stdin("---\n".join(json.dumps(item) + "\n" for item in documents)))
+        code = main(["render", "-n", "golden", "--feature-gates", f"TrainJobStatus={gate}", "-f", "-"])
+        printed = capsys.readouterr()
+        return (list(yaml.load_all(printed.out, yaml.CSafeLoader)), "") if code == 0 else (None, printed.err)
+
+    monkeypatch.setattr(CHECK, "render", render)
+    _, differences = CHECK.judge(case, "")
+    assert differences == []
+
+
+class _Stdin:
+    def __init__(self, text: str) -> None:
+        self.buffer = io.BytesIO(text.encode())
+
+
+@pytest.mark.parametrize("folder", REJECTED, ids=lambda folder: folder.name)
+def test_refuses_what_the_reference_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    patch = ["--patch", str(folder / "update.yaml")] if (folder / "update.yaml").exists() else []
+    code = main(["validate", "-f", str(folder / "input.yaml"), *patch])
+    _, _, message = (folder / "error.txt").read_text().split("\n", 2)
+    assert code == 1
+    assert TIME.sub("<time>", message.strip()) in TIME.sub("<time>", capsys.readouterr().out)
+
+
+def _offline(folder: Path) -> Offline:
+    text = (folder / "input.yaml").read_bytes()
+    documents = [
+        Document("input.yaml", n, value, place) for n, (value, place) in enumerate(parse(text, "input.yaml"), 1)
+    ]
+    return Offline(documents, "golden", load(discovered={}))
+
+
+def _stored(folder: Path, name: str) -> Any:
+    return yaml.safe_load((folder / name).read_text())["spec"]
+
+
+@pytest.mark.parametrize("folder", sorted(HERE.glob("cases/*")), ids=lambda folder: folder.name)
+def test_stores_what_the_api_stored(folder: Path) -> None:
+    offline = _offline(folder)
+    (document,) = offline.train_jobs
+    answer = offline.answer_train_job(document)
+    assert answer.messages == []
+    text = TIME.sub("<time>", json.dumps(answer.value["spec"]))
+    assert json.loads(text) == _stored(folder, "trainjob.yaml")
+
+
+@pytest.mark.parametrize("folder", STEPS, ids=lambda folder: folder.name)
+def test_an_update_is_followed_as_the_reference_followed_it(folder: Path) -> None:
+    offline = _offline(folder)
+    (document,) = offline.train_jobs
+    stored = offline.answer_train_job(document).value
+    step = yaml.safe_load((folder / "step-1.yaml").read_text())
+    answer = offline.answer_train_job(document, merge_patch(stored, step["patch"]), stored)
+    assert answer.messages == []
+    job = trainjob_from({**answer.value, "metadata": {**answer.value["metadata"], "uid": "u"}})
+    owner = {"apiVersion": "v1", "kind": "TrainJob", "name": "tj", "uid": "u", "controller": True}
+    jobset = msgspec.convert({"metadata": {"ownerReferences": [owner]}, "spec": {"suspend": True}}, JobSet)
+    assert job.spec is not None
+    runtime = offline.find_runtime(job.spec.runtime_ref, "golden")
+    assert runtime is not None
+    typed = runtime_from(offline.answer_runtime(runtime).value)
+    observed = Observed(jobset=jobset, pod_group_exists=True)
+    plan = build(job, typed, observed, offline.framework, MaskedKeys())
+    expected = list(yaml.safe_load_all((folder / "expected-1.yaml").read_text()))
+    assert CHECK.keyed([i.object for i in plan.objects]) == CHECK.keyed(expected)
+
+
+@pytest.fixture
+def some_cases(tmp_path: Path) -> Path:
+    for name in ("torch-patches-full", "mpi-deepspeed-4nodes-gpu", "flux-lammps", "status-sidecar"):
+        shutil.copytree(HERE / "cases" / name, tmp_path / name)
+    return tmp_path
+
+
+def test_the_checker_agrees_through_the_real_command(some_cases: Path) -> None:
+    flags = "-n golden --feature-gates TrainJobStatus={gate} -f {input}"
+    command = f"{sys.executable} -m trainwright.cli.main render {flags}"
+    arguments = [sys.executable, str(HERE / "check.py"), "--command", command, str(some_cases)]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=110, check=False)
+    assert done.stdout.splitlines()[-1:] == ["4 of 4 equal"], done.stdout + done.stderr

@@ -174,7 +174,7 @@ def test_running_a_finished_job_again_replaces_it_and_a_running_one_is_refused(
 
 def test_broken_input_is_one_clear_sentence(trainwright: CommandLine, tmp_path: Path) -> None:
     for text, expected in (
-        ("kind: [", "not YAML"),
+        ("kind: [", "not valid YAML"),
         ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", "no TrainJob"),
         (plain_job("a", "pass") + "---\n" + plain_job("b", "pass"), "2 TrainJobs"),
     ):

@@ -48,7 +48,7 @@ class ClusterDirectory:
             ) from error
 
     def running_pid(self) -> int | None:
-        """The control plane's process, or None when none holds the lock."""
+        """The control plane's process, 0 while it comes or goes, or None when none holds the lock."""
         try:
             handle = os.open(self.lock_file, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -56,27 +56,28 @@ class ClusterDirectory:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return self._read_pid()
+            return self._read_pid() or 0
         finally:
             os.close(handle)
         return None
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Be the control plane of this directory: take the lock and leave the pid, until the block ends."""
+        """Be the control plane of this directory, and leave the pid there until the block ends.
+
+        The lock stays this process's to its very end, so that whoever waits for it finds the process gone.
+        """
         handle = os.open(self.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise Failure(self.already_running(self._read_pid())) from None
-            self.pid_file.write_text(f"{os.getpid()}\n")
-            try:
-                yield
-            finally:
-                self.pid_file.unlink(missing_ok=True)
-        finally:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
             os.close(handle)
+            raise Failure(self.already_running(self._read_pid())) from None
+        self.pid_file.write_text(f"{os.getpid()}\n")
+        try:
+            yield
+        finally:
+            self.pid_file.unlink(missing_ok=True)
 
     def already_running(self, pid: int | None) -> str:
         return (

@@ -44,7 +44,7 @@ def run(file: str, directory: Path, namespace: str) -> int:
 @contextmanager
 def _cluster_for_the_run(cluster: ClusterDirectory, terminal: Terminal, watch: Stopwatch) -> Iterator[None]:
     """The cluster that is up, left as it is; or one started here, and stopped if it is still the same."""
-    if cluster.running_pid():
+    if cluster.running_pid() is not None:
         yield
         return
     terminal.say("starting a local cluster for this run")

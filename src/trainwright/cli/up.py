@@ -46,7 +46,7 @@ def start(cluster: ClusterDirectory, *, port: int = 0, api_only: bool = False) -
     """Start a detached control plane and return its pid once a TrainJob can be created."""
     cluster.create()
     running = cluster.running_pid()
-    if running:
+    if running is not None:
         raise Failure(cluster.already_running(running))
     reader, writer = os.pipe()
     command = [sys.executable, "-m", "trainwright.cli.controlplane", "--dir", str(cluster.path), "--port", str(port)]
@@ -103,7 +103,8 @@ def stop(cluster: ClusterDirectory) -> None:
     pid = cluster.running_pid()
     if pid is None:
         return
-    os.kill(pid, signal.SIGTERM)
+    if pid:  # otherwise it is on its way already
+        os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + STOP_SECONDS
     while cluster.running_pid() is not None:
         if time.monotonic() > deadline:

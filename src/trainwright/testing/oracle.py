@@ -186,7 +186,9 @@ def _child_write(story: Story, request: Request) -> Iterator[Violation]:
     kind = CHILDREN[request.resource]
     if request.is_creation:
         # Bodies of Secrets are not logged: of all that ever had this name, the one that appeared when it was asked for.
-        born = [c for c in story.of(kind) if (c.type, c.namespace, c.name) == ("ADDED", request.namespace, request.name)]
+        born = [
+            c for c in story.of(kind) if (c.type, c.namespace, c.name) == ("ADDED", request.namespace, request.name)
+        ]
         nearest = min(born, key=lambda change: abs(change.at - request.at), default=None)
         made = request.answer or (nearest.object if nearest is not None else None)
         if made is not None and owning_trainjob(made) is None:

@@ -13,7 +13,7 @@ import pytest
 from embedded.node.machine import PROBED, Machine, isolations, processes_marked, supervisor_pid, terminated
 from trainwright.embedded.node import identity
 from trainwright.embedded.node.crilog import MAX_BYTES, MAX_FILES
-from trainwright.embedded.node.record import Isolation, supervisor_of
+from trainwright.embedded.node.record import ContainerRecord, Isolation, supervisor_of
 from trainwright.embedded.node.tiers import T0_ISOLATION
 
 every_isolation = pytest.mark.parametrize("isolation", isolations())
@@ -176,19 +176,27 @@ async def test_a_failed_init_container_keeps_the_pod_from_starting(machine: Mach
     assert "waiting" in record["containers"]["c0"]["state"]
 
 
-async def test_on_failure_restarts_wait_out_a_back_off(machine: Machine) -> None:
-    directory = await machine.start(["sh", "-c", "exit 1"], policy="OnFailure", grace=0)
-    await machine.until(
-        lambda: (
-            "waiting" in directory.record()["containers"]["c0"]["state"]
-            and directory.record()["containers"]["c0"]["lastState"]
-        )
-    )
-    container = directory.record()["containers"]["c0"]
-    assert container["state"]["waiting"]["reason"] == "CrashLoopBackOff"
-    assert container["lastState"]["terminated"]["exitCode"] == 1
+async def test_on_failure_restarts_after_a_back_off_and_keeps_each_instances_log(machine: Machine) -> None:
+    directory = await machine.start(["sh", "-c", "echo try; exit 1"], policy="OnFailure", grace=0)
+
+    def container() -> ContainerRecord:
+        record = directory.record()
+        assert record is not None
+        return record["containers"]["c0"]
+
+    await machine.until(lambda: container()["state"].get("waiting", {}).get("reason") == "CrashLoopBackOff")
+    assert container()["lastState"]["terminated"]["exitCode"] == 1
+    await machine.until(lambda: container()["restartCount"] == 1)
+    await machine.until(lambda: "waiting" in container()["state"])
     machine.directories.terminate(directory, 0)
-    assert (await machine.done(directory))["containers"]["c0"]["restartCount"] == 0
+    await machine.done(directory)
+    assert await machine.output(directory, restart=0) == await machine.output(directory, restart=1) == b"try\n"
+
+
+async def test_on_failure_is_done_when_it_succeeds(machine: Machine) -> None:
+    directory = await machine.start(["sh", "-c", "mkdir once && exit 1; exit 0"], policy="OnFailure")
+    record = await machine.done(directory)
+    assert (terminated(record)["exitCode"], record["containers"]["c0"]["restartCount"]) == (0, 1)
 
 
 async def test_output_comes_back_byte_for_byte(machine: Machine) -> None:

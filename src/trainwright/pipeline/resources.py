@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from trainwright.pipeline.sparse import sparse
 from trainwright.schema.quantity import Quantity, QuantityError, parse_quantity
 
 Json = dict[str, Any]
@@ -41,7 +42,7 @@ class Resources(NamedTuple):
 def merge_requirements(container: Json, requirements: Mapping[str, Any]) -> None:
     """Lay a TrainJob's resourcesPerNode over a container, resource by resource; what it does not name stays."""
     current = Resources.of(container.get("resources"))
-    wanted = Resources.of(requirements)
+    wanted = Resources.of(sparse(requirements))
     merged: Json = {}
     if limits := {**current.limits, **wanted.limits}:
         merged["limits"] = limits

@@ -178,8 +178,8 @@ def test_resources_are_merged_key_by_key_and_claims_are_dropped() -> None:
     wanted = {"limits": {"cpu": "8", "nvidia.com/gpu": 1}}
     made = jobset(trainjob({"resourcesPerNode": wanted}), runtime(job_of_runtime(containers=base)))
     assert container(made)["resources"] == {
-        "limits": {"cpu": "8", "memory": "1Gi", "nvidia.com/gpu": 1},
-        "requests": {"cpu": 1},
+        "limits": {"cpu": "8", "memory": "1Gi", "nvidia.com/gpu": "1"},
+        "requests": {"cpu": "1"},
     }
 
 

@@ -19,6 +19,9 @@ from .types import Type
 
 PATCH_TYPES = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
 STRATEGIC = "application/strategic-merge-patch+json"
+V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+# Document{swagger: "2.0", info: {title, version}, paths: {}}: kubectl then says itself that it knows no such kind.
+EMPTY_V2 = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.36.4\x42\x00"
 OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
@@ -102,7 +105,9 @@ class OpenApi:
         }
 
     def _v2(self, call: Call) -> Answer:
-        """JSON only: kubectl's own v2 client wants protobuf and falls back to v3, which it prefers anyway."""
+        """The definitions as JSON; as protobuf, which kubectl asks for when v3 does not know a kind, none of them."""
+        if "protobuf" in call.headers.get("Accept", ""):
+            return Answer(200, EMPTY_V2, V2_PROTOBUF)
         definitions: Json = {}
         for served in self.registry:
             _add_schema(served, definitions)

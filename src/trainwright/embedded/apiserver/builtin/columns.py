@@ -57,7 +57,7 @@ SECRETS = (
     _col("Data", lambda o: len(o.get("data") or ()), "integer"),
     AGE,
 )
-SERVICE_ACCOUNTS = (NAME, _col("Secrets", lambda o: len(o.get("secrets") or ()), "integer"), AGE)
+SERVICE_ACCOUNTS = (NAME, AGE)  # Kubernetes 1.36 counts no Secrets here any more
 
 
 def _first_ip(obj: Json) -> Any:

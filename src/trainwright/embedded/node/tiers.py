@@ -1,4 +1,4 @@
-"""Which isolation this machine allows pods: tried at start in a child, never assumed.
+"""Which isolation this machine allows pods: tried at start in a process of its own, never assumed.
 
 T1 has user, mount and UTS namespaces, and a PID namespace where /proc may be mounted: pods have host names, addresses
 and volumes of their own. T0 has none of them (macOS, containers that forbid user namespaces): pods are plain
@@ -8,9 +8,12 @@ processes, and names in their environment become 127.0.0.1. T2, isolated network
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Literal
 
 from trainwright.embedded.node import namespaces
@@ -36,9 +39,23 @@ def plain(reason: str) -> Tier:
 
 
 def probe() -> Tier:
-    """The best tier that works when tried."""
+    """The best tier that works when tried.
+
+    In a fresh process, because a fork of one that has threads, as the control plane has, may hang in the child.
+    """
     if sys.platform != "linux":
         return plain(f"{sys.platform} has no namespaces: pods are plain processes")
+    command = [sys.executable, "-S", "-m", "trainwright.embedded.node.tiers"]
+    environment = {"PYTHONPATH": str(Path(__file__).parents[3])}
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        said = answer.stderr.strip().splitlines()
+        return plain(f"the probe for namespaces failed ({said[-1] if said else 'no word'}): pods are plain processes")
+    return Tier(**json.loads(answer.stdout))
+
+
+def try_all() -> Tier:
+    """The best tier that works, tried in children of this process."""
     refusal = ""
     # A user namespace costs root its rights over other users' files, so root goes without where it can.
     for user in (False, True) if os.geteuid() == 0 else (True,):
@@ -93,3 +110,7 @@ def _mount_proc_as_process_one() -> None:
     os.waitpid(child, 0)
     if problem:
         raise PermissionError(problem.decode(errors="replace"))
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(try_all())))

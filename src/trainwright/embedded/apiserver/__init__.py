@@ -20,5 +20,6 @@ customresources.py.
 
 from .server import ApiServer
 from .store import StoreError
+from .writing import User
 
-__all__ = ["ApiServer", "StoreError"]
+__all__ = ["ApiServer", "StoreError", "User"]

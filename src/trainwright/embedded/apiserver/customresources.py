@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from ...schema import errors as field
-from ...schema.custom_resource import check_create, check_update
+from ...schema.custom_resource import check_create, check_status_update, check_update
 from ...schema.errors import FieldError
 from ...schema.structural import StructuralSchema
 from . import deletion, jsonpath, writing
@@ -19,6 +19,7 @@ from .age import age_of
 from .builtin.customresourcedefinitions import CLEANUP
 from .errors import Json, StatusError
 from .fieldmanager.nodes import object_node
+from .fieldmanager.walk import go_text, go_type
 from .state import Event
 from .store import Key
 from .tables import NAME
@@ -39,7 +40,10 @@ class CustomStrategy(Strategy):
     unconditional_update = False
     tracks_generation = True
 
-    def __init__(self, kind: str, api_version: str, schema: Json, *, status: bool, selectable: list[str]) -> None:
+    def __init__(
+        self, kind: str, api_version: str, schema: Json, *, status: bool, selectable: list[str], scale: Json
+    ) -> None:
+        self.scale = scale
         self.kind = kind
         self.api_version = api_version
         self.schema = StructuralSchema.compile(schema)
@@ -55,6 +59,13 @@ class CustomStrategy(Strategy):
 
     def default(self, obj: Json) -> None:
         self.schema.default(obj)
+
+    def default_applied(self, obj: Json) -> None:
+        """A null that was applied and has no default stays, and is refused by validation."""
+        nulls = applied_nulls(self.schema, obj)
+        self.schema.default(obj)
+        for parent, name in nulls:
+            parent.setdefault(name, None)
 
     def prepare_create(self, obj: Json) -> None:
         if self.has_status:
@@ -94,12 +105,34 @@ class CustomStrategy(Strategy):
         return found
 
     def check_create(self, obj: Json, found: list[FieldError]) -> list[FieldError]:
-        return check_create(self.schema, obj, self._type_faults(obj) + found)
+        return check_create(self.schema, obj, self._scale_faults(obj) + self._type_faults(obj) + found)
 
     def check_update(self, obj: Json, old: Json, found: list[FieldError]) -> list[FieldError]:
-        return check_update(self.schema, obj, old, self._type_faults(obj) + found)
+        return check_update(self.schema, obj, old, self._scale_faults(obj) + self._type_faults(obj) + found)
 
-    check_status_update = check_update
+    def check_status_update(self, obj: Json, old: Json, found: list[FieldError]) -> list[FieldError]:
+        return check_status_update(self.schema, obj, old, self._scale_faults(obj) + self._type_faults(obj) + found)
+
+    def _scale_faults(self, obj: Json) -> list[FieldError]:
+        """Replica counts that the scale subresource shows must be countable."""
+        found: list[FieldError] = []
+        for name in ("specReplicasPath", "statusReplicasPath"):
+            path = self.scale.get(name, "")
+            if not path:
+                continue
+            value: Any = obj
+            for part in path.strip(".").split("."):
+                if not isinstance(value, dict):
+                    shown = f"{go_text(value)} is of the type {go_type(value)}, expected map[string]interface{{}}"
+                    found.append(field.invalid(path, 0, f"{path} accessor error: {shown}"))
+                    value = None
+                    break
+                value = value.get(part)
+                if value is None:
+                    break
+            if isinstance(value, int) and value < 0:
+                found.append(field.invalid(path, value, "should be a non-negative integer"))
+        return found
 
     def fields(self, obj: Json) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -113,6 +146,24 @@ class CustomStrategy(Strategy):
 
     def field_names(self) -> frozenset[str]:
         return frozenset(path.lstrip(".") for path in self.selectable)
+
+
+def applied_nulls(schema: StructuralSchema, value: Any) -> list[tuple[Json, str]]:
+    """Where a null stands that the schema neither allows nor replaces."""
+    found: list[tuple[Json, str]] = []
+    if isinstance(value, dict):
+        for name, entry in value.items():
+            child = schema.member(name)
+            if child is None or name == "metadata":
+                continue
+            if entry is None and not child.nullable and not child.has_default:
+                found.append((value, name))
+            elif isinstance(entry, dict | list):
+                found += applied_nulls(child, entry)
+    elif isinstance(value, list) and schema.items is not None:
+        for entry in value:
+            found += applied_nulls(schema.items, entry)
+    return found
 
 
 def check_metadata(meta: Json) -> None:
@@ -159,7 +210,12 @@ def _type(crd: Json, version: Json) -> Type:
         }
     selectable = [entry["jsonPath"] for entry in version.get("selectableFields") or ()]
     strategy = CustomStrategy(
-        names["kind"], api_version, schema, status="status" in subresources, selectable=selectable
+        names["kind"],
+        api_version,
+        schema,
+        status="status" in subresources,
+        selectable=selectable,
+        scale=declared.get("scale") or {},
     )
     return Type(
         group=group,
@@ -175,10 +231,18 @@ def _type(crd: Json, version: Json) -> Type:
         verbs=VERBS,
         subresources=subresources,
         custom=True,
+        sibling_versions=tuple(f"{group}/{entry['name']}" for entry in spec["versions"]),
+        deprecation=_deprecation(api_version, names["kind"], version),
         columns=_columns(version),
         make_node=lambda: object_node(schema),
         schema=lambda: schema,
     )
+
+
+def _deprecation(api_version: str, kind: str, version: Json) -> str:
+    if not version.get("deprecated"):
+        return ""
+    return str(version.get("deprecationWarning") or f"{api_version} {kind} is deprecated")
 
 
 def _columns(version: Json) -> tuple[Column, ...]:

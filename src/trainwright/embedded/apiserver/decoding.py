@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ...schema import errors as field
-from ...schema.gotext import json_text
 from .bodies import parse_json, parse_yaml, unsupported_body
 from .errors import Json, bad_request, invalid
 from .requests import Call
@@ -47,7 +46,6 @@ def read_object(call: Call, served: Type, validation: str) -> Json:
     wrong_version = check_kind(served, value)
     obj, unknown = decode_object(served, value)
     if wrong_version:
-        warn(f'unknown field "{name}"' for name in sorted(set(value) - {"apiVersion", "kind", "metadata"}))
         raise wrong_version
     report_unknown(served, duplicates, unknown, validation)
     served.strategy.default(obj)
@@ -66,6 +64,8 @@ def check_kind(served: Type, value: Json) -> Any:
                 f"the object provided is unrecognized (must be of type {served.kind}): Object '{what}' is missing"
             )
         if version != served.api_version:
+            if version not in served.sibling_versions:
+                warn(f'unknown field "{name}"' for name in sorted(set(value) - {"apiVersion", "kind", "metadata"}))
             return version_mismatch(version, served.api_version)
         return None
     if version and version != served.api_version:
@@ -114,7 +114,7 @@ def report_unknown(served: Type, duplicates: list[str], unknown: list[str], vali
     )
 
 
-def report_unknown_in_patch(duplicates: list[str], unknown: list[str], validation: str, patched: Any) -> None:
+def report_unknown_in_patch(duplicates: list[str], unknown: list[str], validation: str, shown: str) -> None:
     """A patch is judged by the object it makes, and refused with another status than an update."""
     texts = strict_texts(duplicates, unknown)
     if not texts or validation == "Ignore":
@@ -122,5 +122,5 @@ def report_unknown_in_patch(duplicates: list[str], unknown: list[str], validatio
     if validation == "Warn":
         warn(texts)
         return
-    fault = field.invalid("patch", json_text(patched), f"strict decoding error: {', '.join(texts)}")
+    fault = field.invalid("patch", shown, f"strict decoding error: {', '.join(texts)}")
     raise invalid("", "", "", [fault])

@@ -57,7 +57,7 @@ class Discovery:
             self._made = {k: v for k, v in self._made.items() if k[1] == self.registry.changes}
             found = self._made[key] = (body, tag)
         body, tag = found
-        headers = {"ETag": tag, "Vary": "Accept", "Cache-Control": "public"}
+        headers = {"Etag": tag, "Vary": "Accept", "Cache-Control": "public"}
         if call.headers.get("If-None-Match") == tag:
             return Answer(304, b"", content_type, headers)
         return Answer(200, body, content_type, headers)

@@ -20,13 +20,14 @@ from .bodies import MAX_BODY
 from .builtin.kinds import review_kinds
 from .discovery import Discovery
 from .errors import StatusError
+from .impersonation import acting_as
 from .openapi import OpenApi
 from .rbac import Authorizer, attributes
 from .requests import Answer, Call, PageNotFound, Query, json_answer, text_answer
 from .reviews import Reviews
 from .router import find_target, segments
 from .version import version_info
-from .warnings import collect
+from .warnings import collect, warn
 
 log = logging.getLogger(__name__)
 HEALTH = ("healthz", "livez", "readyz")
@@ -90,7 +91,8 @@ class HttpApi:
         path, _, query_text = request.raw_path.partition("?")
         if "://" in path[:8]:
             path = urllib.parse.urlsplit(path).path
-        user = self.authenticator.user_of(request.headers.get("Authorization", ""), path)
+        user = self.authenticator.user_of(request.headers.get("Authorization", ""))
+        user = acting_as(self.authorizer, user, request.headers)
         call = Call(request.method, path, Query(query_text), request.headers, user)
         parts = segments(path)
         root = parts[0]
@@ -113,9 +115,9 @@ class HttpApi:
     def _document(self, call: Call, parts: list[str]) -> Answer:
         root = parts[0] if parts else ""
         known = root in ("api", "apis", "version", "openapi", *HEALTH) or not root
+        self.authorizer.check_path(call.user, call.path, call.method.lower())
         if not known:
             raise PageNotFound
-        self.authorizer.check_path(call.user, call.path, call.method.lower())
         if root in ("api", "apis"):
             return self.discovery.answer(call, parts)
         if call.method not in ("GET", "HEAD"):
@@ -139,6 +141,8 @@ class HttpApi:
         call.subresource = target.subresource
         call.watch = target.watch or (not call.name and call.query.flag("watch"))
         self.authorizer.check(attributes(call))
+        if target.served.deprecation:
+            warn([target.served.deprecation])
         if call.method in ("POST", "PUT", "PATCH", "DELETE"):
             call.body = await _read_body(request)
         if call.subresource:
@@ -202,6 +206,9 @@ class HttpApi:
             return await mutations.update(self.api, call)
         if call.method == "PATCH":
             return await patching.patch(self.api, call)
+        if served.custom and call.method in VERBS:
+            text = f'{VERBS[call.method]} is not supported on resources of kind "{served.plural}.{served.group}"'
+            raise StatusError(405, text, details={"group": served.group, "kind": served.plural})
         raise errors.method_not_allowed()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import secrets
 import uuid
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from .errors import Json
 
 ANNOTATIONS_LIMIT = 256 * 1024
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, so no words
-_FULLY_QUALIFIED = ("orphan", "foregroundDeletion", "kubernetes")
+_STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
 IMMUTABLE = "field is immutable"
 NameFaults = Callable[[str], list[str]]
 
@@ -93,6 +94,16 @@ def _common(metadata: Json, namespaced: bool) -> list[FieldError]:
     return found
 
 
+def standard_finalizers(metadata: Json) -> list[FieldError]:
+    """Built-in kinds take finalizers of the system, or such with a domain."""
+    found: list[FieldError] = []
+    for index, name in enumerate(metadata.get("finalizers") or ()):
+        if "/" not in name and name not in _STANDARD_FINALIZERS:
+            text = "name is neither a standard finalizer name nor is it fully qualified"
+            found.append(field.invalid(f"metadata.finalizers[{index}]", name, text))
+    return found
+
+
 def shared(metadata: Json, at: str = "metadata") -> list[FieldError]:
     """Labels, annotations and owners: judged on creates and updates, and in pod templates."""
     found = label_faults(metadata.get("labels") or {}, f"{at}.labels")
@@ -134,10 +145,17 @@ def _owners(references: list[Json], at: str) -> list[FieldError]:
             current = f"{kind}/{reference.get('name', '')}"
             if first:
                 text = 'Only one reference can have Controller set to true. Found "true" in references for '
-                found.append(field.invalid(at, references, f"{text}{first} and {current}"))
+                listed = json.dumps([_in_order(entry) for entry in references], separators=(",", ":"))
+                found.append(field.invalid(at, field.OMITTED, f"{listed}: {text}{first} and {current}"))
             else:
                 first = current
     return found
+
+
+def _in_order(reference: Json) -> Json:
+    """An owner reference with its members in Go's order, as messages print it."""
+    names = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
+    return {name: reference[name] for name in names if name in reference}
 
 
 def _managed_fields(entries: list[Any], at: str) -> list[FieldError]:
@@ -160,7 +178,7 @@ def manager_faults(manager: str, at: str) -> list[FieldError]:
     for index, char in enumerate(manager):
         if not char.isprintable():
             text = f"invalid character {_go_rune(char)} (at position {index})"
-            found.append(field.invalid(at, manager, f"should only contain printable characters: {text}"))
+            found.append(field.invalid(at, manager, text))
     return found
 
 
@@ -173,22 +191,27 @@ def finalizers(metadata: Json) -> list[FieldError]:
     names = metadata.get("finalizers") or []
     for name in names:
         found += [field.invalid("metadata.finalizers", name, text) for text in label_key_faults(name)]
-    for index, name in enumerate(names):
-        if "/" not in name and name not in _FULLY_QUALIFIED:
-            text = "name is neither a standard finalizer name nor is it fully qualified"
-            found.append(field.invalid(f"metadata.finalizers[{index}]", name, text))
     if "orphan" in names and "foregroundDeletion" in names:
         text = "finalizer orphan and foregroundDeletion cannot be both set"
         found.append(field.invalid("metadata.finalizers", names, text))
     return found
 
 
-def validate_update(metadata: Json, old: Json, *, namespaced: bool) -> list[FieldError]:
-    """The rules for a change; the name was fixed when the object was made."""
+def validate_update(metadata: Json, old: Json, *, namespaced: bool, repeats: int = 1) -> list[FieldError]:
+    """The rules for a change; the name was fixed when the object was made.
+
+    The real server runs the rules of an update once for all kinds and once more in the kind's own validation, and some kinds run
+    those of a create as well (`repeats`): texts are printed once, causes are not, and clients see them.
+    """
     found: list[FieldError] = []
     name = metadata.get("name", "")
     found += [field.invalid("metadata.name", name, text) for text in path_segment_faults(name)]
     found += _common(metadata, namespaced)
+    return found + 2 * _changes(metadata, old) + repeats * shared(metadata)
+
+
+def _changes(metadata: Json, old: Json) -> list[FieldError]:
+    found: list[FieldError] = []
     if old.get("deletionTimestamp"):
         extra = sorted(set(metadata.get("finalizers") or ()) - set(old.get("finalizers") or ()))
         if extra:
@@ -198,6 +221,4 @@ def validate_update(metadata: Json, old: Json, *, namespaced: bool) -> list[Fiel
     for member in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
         if metadata.get(member) != old.get(member):
             found.append(field.invalid(f"metadata.{member}", metadata.get(member), IMMUTABLE))
-    # Kinds run the shared rules once more in their own validation; equal texts are printed once, causes are not.
-    changed = [error for error in found if error.detail == IMMUTABLE]
-    return found + changed
+    return found + shared(metadata)

@@ -44,10 +44,10 @@ class OpenApi:
         if group_version is None:
             return Answer(404, b"", "text/plain; charset=utf-8")
         body, digest = self._document(*group_version)
-        headers = {"ETag": f'"{digest}"', "Vary": "Accept"}
+        headers = {"Etag": f'"{digest}"', "Vary": "Accept"}
         if call.query.get("hash") == digest:
             headers["Cache-Control"] = "public, immutable"
-        if call.headers.get("If-None-Match") == headers["ETag"]:
+        if call.headers.get("If-None-Match") == headers["Etag"]:
             return Answer(304, b"", "application/json", headers)
         return Answer(200, body, "application/json", headers)
 
@@ -95,6 +95,7 @@ class OpenApi:
         for served in self.registry.types_of(group, version):
             custom = custom or served.custom
             name = _add_schema(served, schemas)
+            _add_list_schema(served, name, schemas)
             paths.update(_paths(served, name))
         title = "Kubernetes CRD Swagger" if custom else "Kubernetes"
         return {
@@ -177,6 +178,21 @@ def _add_schema(served: Type, schemas: Json) -> str:
     public = f"io.k8s.api.{served.group.partition('.')[0] or 'core'}.{served.version}.{served.kind}"
     schemas[public] = {"type": "object", "x-kubernetes-group-version-kind": gvk}
     return public
+
+
+def _add_list_schema(served: Type, name: str, schemas: Json) -> None:
+    if "list" not in served.verbs:
+        return
+    text = {"type": "string"}
+    items = {"type": "array", "items": {"allOf": [{"$ref": f"#/components/schemas/{name}"}]}}
+    schemas[name.removesuffix(served.kind) + served.list_kind] = {
+        "type": "object",
+        "required": ["items"],
+        "properties": {"apiVersion": text, "kind": text, "metadata": {"type": "object"}, "items": items},
+        "x-kubernetes-group-version-kind": [
+            {"group": served.group, "kind": served.list_kind, "version": served.version}
+        ],
+    }
 
 
 # ---------------------------------------------------------------------------------------------------------- paths

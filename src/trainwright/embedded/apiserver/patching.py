@@ -19,6 +19,7 @@ from .bodies import parse_json, parse_yaml, unsupported_body
 from .decoding import report_unknown, report_unknown_in_patch
 from .errors import Json, StatusError, bad_request
 from .fieldmanager.manager import refuse_managed_fields
+from .fieldmanager.walk import go_text
 from .requests import Answer, Call
 from .store import Key
 from .types import Type
@@ -29,6 +30,7 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_YAML = "application/apply-patch+yaml"
 MAX_OPERATIONS = 10_000
+REJECTED = "the server rejected our request due to an error in our request"  # all that the real one says, too
 
 
 async def patch(api: Api, call: Call) -> Answer:
@@ -90,7 +92,8 @@ def _patch(call: Call, kind: str, options: WriteOptions) -> writing.Compute:
         _keep_type(served, patched)
         _check_identity(call, patched)
         obj, unknown = _decode_patched(served, patched)
-        report_unknown_in_patch(duplicates, unknown, options.validation, patched)
+        shown = go_text(value) if kind == STRATEGIC_PATCH else json_text(patched)
+        report_unknown_in_patch(duplicates, unknown, options.validation, shown)
         served.strategy.default(obj)
         return obj
 
@@ -111,17 +114,10 @@ def _run(served: Type, kind: str, old: Json, value: Any) -> Any:
         if kind == JSON_PATCH:
             return json_patch(old, value)
         return strategic_merge(old, value, served.strategy.merge_schema())
-    except PatchTestFailed as error:
-        raise errors.StatusError(422, _generic(error), details={}) from None
-    except PatchError as error:
-        raise errors.StatusError(422, _generic(error), details={}) from None
+    except (PatchTestFailed, PatchError) as error:
+        raise errors.StatusError(422, REJECTED, details={}) from error
     except StrategicMergeError as error:
         raise bad_request(str(error)) from None
-
-
-def _generic(error: Exception) -> str:
-    """The words of a server error without details: what Go's client shows for a bare 422."""
-    return f"the server rejected our request due to an error in our request ({error})"
 
 
 def _keep_type(served: Type, patched: Json) -> None:
@@ -189,10 +185,6 @@ def _apply(call: Call, options: WriteOptions) -> writing.Compute:
     if not isinstance(meta, dict):
         raise bad_request("error decoding YAML: metadata is not an object")
     refuse_managed_fields(config)
-    if meta.get("name") not in (None, "", call.name):
-        raise bad_request(f"name in patch ({meta['name']}) does not match the name in the URL ({call.name})")
-    if served.namespaced and meta.get("namespace") not in (None, "", call.namespace):
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     if duplicates:
         report_unknown(served, duplicates, [], options.validation)
 
@@ -200,12 +192,10 @@ def _apply(call: Call, options: WriteOptions) -> writing.Compute:
         manager = served.field_manager(call.subresource)
         obj = manager.apply(old, config, options.manager, metadata.now_text(), force=options.force)
         obj["apiVersion"], obj["kind"] = served.api_version, served.kind
-        obj["metadata"].setdefault("name", call.name)
-        if served.namespaced:
-            obj["metadata"].setdefault("namespace", call.namespace)
+        check_names(call, obj)
         decoded, unknown = _decode_patched(served, obj)
-        report_unknown_in_patch([], unknown, options.validation, obj)
-        served.strategy.default(decoded)
+        report_unknown_in_patch([], unknown, options.validation, json_text(obj))
+        served.strategy.default_applied(decoded)
         return decoded
 
     return compute

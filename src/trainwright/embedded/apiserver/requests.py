@@ -98,7 +98,7 @@ class Call:
             faults.append(field.not_supported("dryRun", dry_run, ["All"]))
         validation = query.get("fieldValidation") or "Warn"
         if validation not in ("Ignore", "Warn", "Strict"):
-            faults.append(field.not_supported("fieldValidation", validation, ["Ignore", "Strict", "Warn"]))
+            faults.append(field.not_supported("fieldValidation", validation, ["", "Ignore", "Strict", "Warn"]))
         apply = kind == "PatchOptions" and self.content_type.startswith("application/apply-patch")
         if apply and not manager:
             faults.append(field.required("fieldManager", "is required for apply patch"))

@@ -48,7 +48,7 @@ class Reviews:
         return {"userInfo": call.user.info()}
 
     def _self_access(self, call: Call, obj: Json) -> Json:
-        return self._decide(call.served.kind, call.user, obj.get("spec") or {})
+        return self._decide(call.user, obj.get("spec") or {})
 
     def _access(self, call: Call, obj: Json) -> Json:
         spec = obj.get("spec") or {}
@@ -60,11 +60,11 @@ class Reviews:
             text = f"must match metadata.namespace: {call.namespace}"
             faults.append(field.invalid("spec.resourceAttributes.namespace", wanted, text))
         if faults:
-            raise errors.invalid(call.served.group, call.served.kind, "", faults)
+            raise errors.invalid(call.served.group, "", "", faults)
         user = User(spec.get("user", ""), spec.get("uid", ""), tuple(spec.get("groups") or ()), spec.get("extra") or {})
-        return self._decide(call.served.kind, user, spec)
+        return self._decide(user, spec)
 
-    def _decide(self, kind: str, user: User, spec: Json) -> Json:
+    def _decide(self, user: User, spec: Json) -> Json:
         resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
         if (resource is None) == (path is None):
             if resource is None:
@@ -73,7 +73,7 @@ class Reviews:
             else:
                 text = "cannot be specified in combination with resourceAttributes"
                 fault = field.invalid("spec.nonResourceAttributes", path, text)
-            raise errors.invalid("authorization.k8s.io", kind, "", [fault])
+            raise errors.invalid("authorization.k8s.io", "", "", [fault])
         if resource is not None:
             wanted = Attributes(
                 user,

@@ -32,7 +32,7 @@ class Selection:
     def matches(self, stored: Stored) -> bool:
         if self.everything:
             return True
-        if not self._labels.everything and not self._labels.matches(stored.labels):
+        if not self._labels.everything and not self._labels.matches(self.served.strategy.labels_of(stored)):
             return False
         if not self._fields.terms:
             return True

@@ -48,7 +48,7 @@ class ApiServer:
         directory: Path | str,
         port: int = 0,
         *,
-        users: Mapping[str, str] | None = None,
+        users: Mapping[str, User] | None = None,
         resolve_service: object | None = None,
     ) -> None:
         self.directory = Path(directory)
@@ -58,7 +58,7 @@ class ApiServer:
         self.token = ""
         self.kubelet_token = ""
         self._wanted_port = port
-        self._users = {token: User(name, groups=("system:authenticated",)) for token, name in (users or {}).items()}
+        self._users = dict(users or {})
         self._resolve_service = resolve_service
         self._stack = contextlib.AsyncExitStack()
 

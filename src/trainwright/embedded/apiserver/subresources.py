@@ -69,9 +69,6 @@ async def scale(api: Api, call: Call) -> Answer:
         replicas = (wanted.get("spec") or {}).get("replicas", 0)
         if not isinstance(replicas, int) or isinstance(replicas, bool):
             raise bad_request("Scale: spec.replicas must be a whole number")
-        if replicas < 0:
-            fault = field.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
-            raise errors.invalid("autoscaling", "Scale", call.name, [fault])
         version = (wanted.get("metadata") or {}).get("resourceVersion")
         if version:
             obj["metadata"]["resourceVersion"] = version

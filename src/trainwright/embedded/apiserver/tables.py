@@ -57,6 +57,10 @@ def table(served: Type, objs: list[Json], include: str, version: str = "v1") -> 
 def row(served: Type, obj: Json, include: str, version: str = "v1") -> Json:
     columns = served.columns or DEFAULT_COLUMNS
     found: Json = {"cells": [column.cell(obj) for column in columns]}
+    if served.row_conditions is not None:
+        conditions = served.row_conditions(obj)
+        if conditions:
+            found["conditions"] = conditions
     if include in ("", "Metadata"):
         found["object"] = {
             "kind": "PartialObjectMetadata",

@@ -22,6 +22,7 @@ from .errors import Json
 from .fieldmanager.fieldset import FieldSet
 from .fieldmanager.manager import FieldManager
 from .fieldmanager.nodes import UNTYPED, Node
+from .state import Stored
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -45,6 +46,7 @@ class Strategy:
     has_status = False
     tracks_generation = False
     returns_deleted = False  # DELETE answers with the object instead of a Status
+    metadata_repeats = 0  # how often the kind's own update validation judges the metadata once more
     ignored_on_main: FieldSet = {}
     ignored_on_status: FieldSet = {"f:spec": {}}
 
@@ -57,6 +59,21 @@ class Strategy:
         return {"metadata": {}}
 
     def default(self, obj: Json) -> None: ...
+
+    def default_applied(self, obj: Json) -> None:
+        """Defaults after server-side apply."""
+        self.default(obj)
+
+    def on_read(self, obj: Json) -> None:
+        """What decoding from storage adds to an object that was stored without it."""
+
+    def settles(self, stored: Stored) -> bool:
+        """Whether an update that changes nothing still stores the object, because reads show more than was stored."""
+        return False
+
+    def labels_of(self, stored: Stored) -> dict[str, str] | None:
+        """The labels selectors see."""
+        return stored.labels
 
     def default_policy(self, user_agent: str = "") -> str:
         """The propagation policy of a delete that names none."""
@@ -155,6 +172,9 @@ class Type:
     subresources: dict[str, Any] = dataclasses.field(default_factory=dict)
     custom: bool = False
     columns: tuple[Column, ...] = ()
+    row_conditions: Callable[[Json], list[Json]] | None = None
+    sibling_versions: tuple[str, ...] = ()  # apiVersions of the same custom kind
+    deprecation: str = ""  # a warning for every request in this version
     storage_resource: str = ""  # another resource's table, for a type that is a second view of it
     make_node: Callable[[], Node] = lambda: UNTYPED
     schema: Callable[[], Json] | None = None  # OpenAPI of the object, for openapi.py and strategic merge

@@ -50,11 +50,14 @@ class Encoder:
             return self.served.whole(stored.data)
         obj = self.served.whole_object(stored.data)
         if self.form.kind == TABLE:
-            return encode(self.one_row(obj))
+            return encode(self._one_row(obj))
         return encode(reading.partial(obj, self.form.version))
 
-    def one_row(self, obj: Json) -> Json:
+    def _one_row(self, obj: Json) -> Json:
         value = tables.table(self.served, [obj], self.include, self.form.version)
+        if self._columns_sent:
+            value["columnDefinitions"] = None
+        self._columns_sent = True
         value["metadata"] = {"resourceVersion": obj["metadata"]["resourceVersion"]}
         return value
 
@@ -116,8 +119,8 @@ class LiveWatch:
                 assert previous is not None
                 type, shown = DELETED, _as_of(previous, event.version)
         key = (type, self.encoder.key)
-        if shown is not current:
-            return self.encoder.frame(type, shown)
+        if shown is not current or self.encoder.form.kind == TABLE:
+            return self.encoder.frame(type, shown)  # the first row of each watch carries the columns
         frame = event.frames.get(key)
         if frame is None:
             frame = event.frames[key] = self.encoder.frame(type, current)

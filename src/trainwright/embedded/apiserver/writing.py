@@ -92,7 +92,7 @@ async def _create_once(
         api.namespaces.check_create(served, namespace, meta.get("name", ""))
     else:
         meta.pop("namespace", None)
-    if meta.get("resourceVersion") not in (None, "", "0"):
+    if not applied and meta.get("resourceVersion") not in (None, "", "0"):
         raise errors.bad_request("resourceVersion should not be set on objects to be created")
     meta.pop("resourceVersion", None)
     metadata.fill_system_fields(meta, now)
@@ -126,6 +126,7 @@ async def _create_once(
         return obj
     _, future = api.state.put(key, api.to_storage(served, obj))
     await asyncio.shield(future)
+    served.strategy.on_read(obj)
     return obj
 
 
@@ -163,7 +164,8 @@ async def update(
             obj = compute(None)
             uid = precondition_uid or (obj["metadata"].get("uid", "") if applied else "")
             if uid:
-                raise uid_mismatch(served, key, uid, "")
+                why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise errors.conflict(served.group, served.plural, key.name, why)
             made = await _create_once(api, served, key.namespace, obj, options, user, applied=applied)
             return Written(made, True)
         if precondition_uid and precondition_uid != stored.uid:
@@ -207,7 +209,9 @@ async def _update_once(
             manager.update(old, obj, options.manager, now)
     _check_version(served, key, meta, stored)
     prepare(served, obj, old, subresource)
-    faults = metadata.validate_update(meta, old["metadata"], namespaced=served.namespaced)
+    faults = metadata.validate_update(
+        meta, old["metadata"], namespaced=served.namespaced, repeats=served.strategy.metadata_repeats
+    )
     if subresource == "status":
         faults = served.strategy.check_status_update(obj, old, faults)
     else:
@@ -222,11 +226,12 @@ async def _update_once(
         raise _Stale
     if _finished(meta, old["metadata"]) and served.strategy.removable(obj):
         if not options.dry_run:
-            _, future = api.state.delete(key, api.to_storage(served, copy.deepcopy(obj)))
+            # What goes, and what watchers see go, is the object as it was stored.
+            _, future = api.state.delete(key, stored.decode())
             await asyncio.shield(future)
         return Written(obj, False)
     meta["resourceVersion"] = str(stored.version)
-    if obj == old or options.dry_run:
+    if options.dry_run or (obj == old and not served.strategy.settles(stored)):
         return Written(obj, False)
     _, future = api.state.put(key, api.to_storage(served, obj))
     await asyncio.shield(future)

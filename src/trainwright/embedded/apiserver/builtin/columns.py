@@ -48,13 +48,13 @@ def _selector(selector: Json | None) -> str:
 NAMESPACES = (NAME, _col("Status", lambda o: _status(o).get("phase", "")), AGE)
 CONFIG_MAPS = (
     NAME,
-    _col("Data", lambda o: len(o.get("data") or ()) + len(o.get("binaryData") or ()), "integer"),
+    _col("Data", lambda o: len(o.get("data") or ()) + len(o.get("binaryData") or ())),
     AGE,
 )
 SECRETS = (
     NAME,
     _col("Type", lambda o: o.get("type", "")),
-    _col("Data", lambda o: len(o.get("data") or ()), "integer"),
+    _col("Data", lambda o: len(o.get("data") or ())),
     AGE,
 )
 SERVICE_ACCOUNTS = (NAME, AGE)  # Kubernetes 1.36 counts no Secrets here any more
@@ -246,7 +246,7 @@ EVENTS = (
     _col("Source", _event_source, priority=1),
     _col("Message", lambda o: str(o.get("message", "")).strip()),
     _col("First Seen", _first_seen, priority=1),
-    _col("Count", _event_count, "integer", priority=1),
+    _col("Count", _event_count, priority=1),
     Column("Name", "string", NAME.cell, format="name", priority=1),
 )
 
@@ -279,14 +279,14 @@ def _controller(obj: Json) -> str:
 CONTROLLER_REVISIONS = (
     NAME,
     _col("Controller", _controller),
-    _col("Revision", lambda o: o.get("revision", 0), "integer"),
+    _col("Revision", lambda o: o.get("revision", 0)),
     AGE,
 )
 LEASES = (NAME, _col("Holder", lambda o: _spec(o).get("holderIdentity", "")), AGE)
 PRIORITY_CLASSES = (
     NAME,
-    _col("Value", lambda o: o.get("value", 0), "integer"),
-    _col("Global-Default", lambda o: bool(o.get("globalDefault")), "boolean"),
+    _col("Value", lambda o: o.get("value", 0)),
+    _col("Global-Default", lambda o: bool(o.get("globalDefault"))),
     AGE,
     _col("PreemptionPolicy", lambda o: o.get("preemptionPolicy", "")),
 )
@@ -319,7 +319,7 @@ ROLE_BINDINGS = (
     _col("Groups", _subjects("Group"), priority=1),
     _col("ServiceAccounts", _subjects("ServiceAccount"), priority=1),
 )
-WEBHOOK_CONFIGURATIONS = (NAME, _col("Webhooks", lambda o: len(o.get("webhooks") or ()), "integer"), AGE)
+WEBHOOK_CONFIGURATIONS = (NAME, _col("Webhooks", lambda o: len(o.get("webhooks") or ())), AGE)
 
 
 def _target(obj: Json) -> str:
@@ -332,8 +332,8 @@ HORIZONTAL_POD_AUTOSCALERS = (
     _col("Reference", _target),
     _col("Targets", lambda o: "<unknown>"),
     _col("MinPods", lambda o: str(_spec(o).get("minReplicas", "<unset>"))),
-    _col("MaxPods", lambda o: _spec(o).get("maxReplicas", 0), "integer"),
-    _col("Replicas", lambda o: _status(o).get("currentReplicas", 0), "integer"),
+    _col("MaxPods", lambda o: _spec(o).get("maxReplicas", 0)),
+    _col("Replicas", lambda o: _status(o).get("currentReplicas", 0)),
     AGE,
 )
 

@@ -23,6 +23,8 @@ def _size(encoded: str) -> int:
 
 
 class ConfigMaps(BuiltinStrategy):
+    metadata_repeats = 1
+
     def validate(self, obj: Json) -> list[FieldError]:
         found: list[FieldError] = []
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
@@ -59,6 +61,8 @@ REQUIRED_KEYS = {
 
 
 class Secrets(BuiltinStrategy):
+    metadata_repeats = 1
+
     def decode(self, obj: Json) -> tuple[Json, list[str]]:
         decoded, unknown = super().decode(obj)
         texts = decoded.pop("stringData", None)

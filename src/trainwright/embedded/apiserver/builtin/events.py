@@ -7,6 +7,7 @@ from typing import Any
 from ....schema import errors as field
 from ....schema.errors import FieldError
 from ..errors import Json
+from ..metadata import path_segment_faults
 from .strategy import BuiltinStrategy
 
 _PAIRS = (
@@ -53,7 +54,7 @@ class CoreEvents(BuiltinStrategy):
     create_on_update = True
 
     def name_faults(self, name: str) -> list[str]:
-        return super().name_faults(name)
+        return path_segment_faults(name)
 
     def validate(self, obj: Json) -> list[FieldError]:
         involved = obj.get("involvedObject") or {}

@@ -10,6 +10,7 @@ from ....schema.selectors import selector_of
 from ..errors import Json
 from ..warnings import warn
 from ..metadata import shared
+from ..state import Stored
 from .podrules import validate_pod_spec
 from .podtemplates import default_pod_spec
 from .strategy import StatusStrategy
@@ -66,9 +67,24 @@ class Jobs(StatusStrategy):
             labels[name] = meta.get("uid", "")
         selector = spec.setdefault("selector", {}).setdefault("matchLabels", {})
         selector["batch.kubernetes.io/controller-uid"] = meta.get("uid", "")
-        if not meta.get("labels"):
-            # Defaulting gives a job the labels of its template; the generated ones come too late for it there.
-            meta["labels"] = dict(labels)
+
+    def on_read(self, obj: Json) -> None:
+        """Defaulting gives a job the labels of its template. The generated ones come too late for it on a create, so they are
+        stored with the first update; until then every read adds them."""
+        labels = (obj["spec"]["template"].get("metadata") or {}).get("labels")
+        if labels and not obj["metadata"].get("labels"):
+            obj["metadata"]["labels"] = dict(labels)
+
+    def settles(self, stored: Stored) -> bool:
+        return stored.labels is None and self.labels_of(stored) is not None
+
+    def labels_of(self, stored: Stored) -> dict[str, str] | None:
+        if stored.labels is not None:
+            return stored.labels
+        obj = stored.decode()
+        self.on_read(obj)
+        labels: dict[str, str] | None = obj["metadata"].get("labels")
+        return labels
 
     def default_policy(self, user_agent: str = "") -> str:
         """An old promise of batch/v1, with a warning."""
@@ -137,9 +153,7 @@ class Jobs(StatusStrategy):
         labels = (spec["template"].get("metadata") or {}).get("labels") or {}
         found: list[FieldError] = []
         if not selector_of(selector).matches(labels):
-            found.append(
-                field.invalid("spec.template.metadata.labels", labels, MISMATCH)
-            )
+            found.append(field.invalid("spec.template.metadata.labels", labels, MISMATCH))
         if not spec.get("manualSelector"):
             uid = obj["metadata"].get("uid", "")
             wanted = {"batch.kubernetes.io/controller-uid": uid}
@@ -188,3 +202,8 @@ def _template_fixed(template: Json, before: Json, old: Json) -> Any:
     movable = ("nodeSelector", "tolerations", "affinity", "schedulingGates")
     spec = {k: v for k, v in template["spec"].items() if k not in movable}
     return {"metadata": meta, "spec": spec}
+
+
+def from_storage(obj: Json) -> Json:
+    Jobs().on_read(obj)
+    return obj

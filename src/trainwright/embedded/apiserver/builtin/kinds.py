@@ -21,6 +21,7 @@ from . import (
     storage,
     webhooks,
 )
+from .podcells import pod_conditions
 from .strategy import BuiltinStrategy, StatusStrategy
 
 STATUS = {"status": {"verbs": ["get", "patch", "update"]}}
@@ -101,6 +102,7 @@ def _core() -> list[Type]:
             categories=("all",),
             subresources=pods.SUBRESOURCES,
             table=columns.PODS,
+            more={"row_conditions": pod_conditions},
         ),
         _served(
             "", "v1", "configmaps", "ConfigMap", configuration.ConfigMaps(), short=("cm",), table=columns.CONFIG_MAPS
@@ -187,6 +189,7 @@ def _workloads() -> list[Type]:
             categories=("all",),
             subresources=STATUS,
             table=columns.JOBS,
+            more={"from_storage": jobs.from_storage},
         ),
         _served(
             "apps",

@@ -118,7 +118,7 @@ def _terminated_reason(terminated: Json) -> str:
 
 
 def _container_reason(obj: Json, status: Json, reason: str) -> str:
-    running = False
+    running, failure = False, ""
     for container in reversed(_statuses(obj, "containerStatuses")):
         state = container.get("state") or {}
         waiting, terminated = state.get("waiting"), state.get("terminated")
@@ -126,9 +126,23 @@ def _container_reason(obj: Json, status: Json, reason: str) -> str:
             reason = str(waiting["reason"])
         elif terminated is not None:
             reason = _terminated_reason(terminated)
+            if terminated.get("exitCode"):
+                failure = reason
         elif container.get("ready") and state.get("running") is not None:
             running = True
     if reason == "Completed" and running:
         ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions") or ())
-        return "Running" if ready else "NotReady"
+        if ready:
+            return "Running"
+    if reason == "Completed":
+        return failure or ("NotReady" if running else reason)
     return reason
+
+
+def pod_conditions(obj: Json) -> list[Json]:
+    """What a row says about a pod that has ended."""
+    phase = (obj.get("status") or {}).get("phase")
+    texts = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
+    if phase not in texts:
+        return []
+    return [{"type": "Completed", "status": "True", "reason": phase, "message": texts[phase]}]

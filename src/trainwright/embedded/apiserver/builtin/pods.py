@@ -36,6 +36,7 @@ IMMUTABLE = (
 
 
 class Pods(StatusStrategy):
+    metadata_repeats = 1
     tracks_generation = True
     returns_deleted = True
     ignored_on_status = {"f:spec": {}, "f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}}
@@ -79,6 +80,9 @@ class Pods(StatusStrategy):
 
     def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
         found = self._deadline(obj["spec"], old["spec"])
+        for group in ("containers", "initContainers"):
+            if len(obj["spec"].get(group) or ()) != len(old["spec"].get(group) or ()):
+                return [field.forbidden(f"spec.{group}", "pod updates may not add or remove containers")]
         new_spec, old_spec = _mutable_removed(obj["spec"]), _mutable_removed(old["spec"])
         if not _tolerations_only_added(obj["spec"], old["spec"]):
             text = "existing toleration can not be modified except its tolerationSeconds"
@@ -104,8 +108,6 @@ class Pods(StatusStrategy):
         return []
 
     def validate_status_update(self, obj: Json, old: Json) -> list[FieldError]:
-        new_node = (obj.get("status") or {}).get("nominatedNodeName")
-        del new_node
         return []
 
     def check_graceful(self, obj: Json, grace: int | None) -> int | None:

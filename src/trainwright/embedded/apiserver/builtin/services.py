@@ -17,6 +17,7 @@ PORT_RANGE = "must be between 1 and 65535, inclusive"
 
 
 class Services(StatusStrategy):
+    metadata_repeats = 1
     returns_deleted = True
 
     def name_faults(self, name: str) -> list[str]:
@@ -56,6 +57,10 @@ class Services(StatusStrategy):
             digest = hashlib.sha256(obj["metadata"].get("uid", "").encode()).digest()
             spec["clusterIP"] = f"10.{96 + digest[0] % 16}.{digest[1]}.{1 + digest[2] % 254}"
         spec.setdefault("clusterIPs", [spec["clusterIP"]])
+        if spec["clusterIP"] == "None" and not spec.get("selector"):
+            # Headless and without a selector: its endpoints are made by hand, of either family.
+            spec.setdefault("ipFamilies", ["IPv4", "IPv6"])
+            spec.setdefault("ipFamilyPolicy", "RequireDualStack")
         spec.setdefault("ipFamilies", ["IPv4"])
         spec.setdefault("ipFamilyPolicy", "SingleStack")
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ....schema import kubernetes
+from ....schema.errors import FieldError
 from ....schema.strategic import MergeSchema
 from ..errors import Json
 from ..fieldmanager.nodes import UNTYPED, Node, object_node
+from ..metadata import standard_finalizers
 from ..types import Strategy
 from ..wire import table
 
@@ -24,6 +26,9 @@ class BuiltinStrategy(Strategy):
     def empty(self) -> Json:
         decoded, _ = table.decode(self.wire, {})
         return {"kind": self.kind, "apiVersion": self.api_version, **decoded}
+
+    def check_create(self, obj: Json, found: list[FieldError]) -> list[FieldError]:
+        return found + standard_finalizers(obj["metadata"]) + self.validate(obj)
 
     def node(self) -> Node:
         if not kubernetes.has_kind(self.api_version, self.kind):

@@ -96,7 +96,8 @@ class FieldManager:
                 before = fields.get(key)
                 joined = fieldset.union(kept, before.fields) if before is not None else kept
                 fields[key] = Owned(joined, self.version, False)
-                managed.times[key] = now
+                if self.subresource != "scale":  # Scale carries no times for its entries
+                    managed.times[key] = now
         managed.fields = fields
 
     def apply(self, live: Json | None, config: Json, manager: str, now: str, *, force: bool) -> Json:

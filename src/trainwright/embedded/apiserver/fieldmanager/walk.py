@@ -119,18 +119,24 @@ def check(node: Node, value: Any, path: str = "") -> list[str]:
 def _plain(value: Any) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
-    return f"&{{{_go(value)}}}"
+    return f"&{{{go_text(value)}}}"
 
 
-def _go(value: Any) -> str:
+def go_text(value: Any) -> str:
     """`%v` of a decoded value."""
     if isinstance(value, dict):
-        return "map[" + " ".join(f"{key}:{_go(value[key])}" for key in sorted(value)) + "]"
+        return "map[" + " ".join(f"{key}:{go_text(value[key])}" for key in sorted(value)) + "]"
     if isinstance(value, list):
-        return "[" + " ".join(_go(item) for item in value) + "]"
+        return "[" + " ".join(go_text(item) for item in value) + "]"
     if isinstance(value, bool):
         return "true" if value else "false"
     return "<nil>" if value is None else str(value)
+
+
+def go_type(value: Any) -> str:
+    """`%T` of a decoded value."""
+    kinds = {dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool", int: "int64"}
+    return kinds.get(type(value), "float64")
 
 
 # ---------------------------------------------------------------------------------------------------------- fields

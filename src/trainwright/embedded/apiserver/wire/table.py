@@ -173,18 +173,13 @@ def _struct(name: str) -> Converter:
                 continue
             sink.struct = short
             converted = field.convert(raw, prefix + key, sink)
-            if (
-                field.pointer
-                or field.keep_zero
-                or field.struct
-                or converted
-                or (converted is not None and not isinstance(converted, str | bool | int | list | dict))
-            ):
+            if converted or field.pointer or field.keep_zero or field.struct:
                 out[key] = converted
-        if len(value) > len(out):
-            for key in value:
-                if key not in fields and not (path == "" and key in ("apiVersion", "kind")):
-                    sink.unknown.append(prefix + key)
+            elif key == "managedFields":
+                out[key] = []  # an empty list is a request to forget the managers, unlike none at all
+        for key in value:
+            if key not in fields and not (path == "" and key in ("apiVersion", "kind")):
+                sink.unknown.append(prefix + key)
         return out
 
     return convert

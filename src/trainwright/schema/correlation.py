@@ -1,6 +1,8 @@
 """Old and new values held against each other: which old item a list item was, and whether a value changed at all.
 
-Items of a list have an identity only by their list-map keys; everything else in a list is new each time.
+Items of a list have an identity only by their list-map keys, all of them given; everything else in a list is new each
+time. A member that the schema does not declare cannot be compared, so an object that has one (metadata, at the root)
+never counts as unchanged.
 """
 
 from __future__ import annotations
@@ -8,50 +10,79 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .gotext import json_text
-
 if TYPE_CHECKING:
     from .structural import StructuralSchema
+
+Identity = tuple[Any, ...]
 
 
 def old_items(schema: StructuralSchema, old: Any) -> Callable[[Any], Any] | None:
     """Finds the old item with the same list-map keys; None for lists whose items have no identity."""
     keys = schema.list_map_keys
-    if schema.list_type != "map" or not keys or not isinstance(old, list):
+    if schema.list_type != "map" or not keys or not isinstance(old, list) or not old:
         return None
-    known: dict[Any, Any] = {}
+    known: dict[Identity, Any] = {}
     for item in old:
-        identity = _identity(schema, keys, item)
+        identity = _identity(keys, item)
         if identity is not None:
             known.setdefault(identity, item)
-    return lambda item: known.get(_identity(schema, keys, item))
+
+    def find(item: Any) -> Any:
+        identity = _identity(keys, item)
+        return known.get(identity) if identity is not None else None
+
+    return find
 
 
-def _identity(schema: StructuralSchema, keys: tuple[str, ...], item: Any) -> str | None:
+def _identity(keys: tuple[str, ...], item: Any) -> Identity | None:
     if not isinstance(item, dict):
         return None
-    items = schema.items
     values: list[Any] = []
     for key in keys:
-        child = items.field(key) if items is not None else None
-        values.append(item.get(key, child.default_value if child is not None and child.has_default else None))
-    return json_text(values)
+        value = item.get(key)
+        if value is None or isinstance(value, list | dict):
+            return None
+        # 1 and True are one dictionary key in Python but two values in JSON.
+        values.append((type(value), value))
+    return tuple(values)
 
 
-def same(value: Any, old: Any, schema: StructuralSchema | None) -> bool:
-    """Deep equality; keyed lists and sets compare without their order."""
+def same(value: Any, old: Any, schema: StructuralSchema) -> bool:
+    """Whether a value is what it was; lists with keys compare without their order."""
     if type(value) is not type(old):
         return False
     if isinstance(value, dict):
         if value.keys() != old.keys():
             return False
-        return all(same(value[k], old[k], schema.member(k) if schema is not None else None) for k in value)
+        for name, member in value.items():
+            child = schema.member(name)
+            if child is None or not same(member, old[name], child):
+                return False
+        return True
     if isinstance(value, list):
-        if len(value) != len(old):
-            return False
-        items = schema.items if schema is not None else None
-        matched = old_items(schema, old) if schema is not None else None
-        if matched is not None:
-            return all((before := matched(item)) is not None and same(item, before, items) for item in value)
-        return all(same(a, b, items) for a, b in zip(value, old, strict=True))
+        return _same_list(value, old, schema)
     return bool(value == old)
+
+
+def _same_list(value: list[Any], old: list[Any], schema: StructuralSchema) -> bool:
+    if len(value) != len(old):
+        return False
+    items, matched = schema.items, old_items(schema, old)
+    if matched is None or items is None:
+        return identical(value, old)
+    for item in value:
+        before = matched(item)
+        if before is None or not same(item, before, items):
+            return False
+    return True
+
+
+def identical(left: Any, right: Any) -> bool:
+    """Deep equality of JSON: a boolean is no number, an integer no float."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(identical(value, right[name]) for name, value in left.items())
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(identical, left, right))
+    return bool(left == right)

@@ -66,6 +66,7 @@ class ValueCheck:
 
     __slots__ = (
         "_schema",
+        "any_of_types",
         "combined",
         "enum",
         "format",
@@ -111,12 +112,16 @@ class ValueCheck:
         self.pattern = compile_regex(raw["pattern"]) if raw.get("pattern") else None
         self.list_keys = schema.list_map_keys if schema.list_type == "map" else ()
         self.combined = _combined(schema)
+        # How generated CRDs spell int-or-string: it says nothing more about an integer or a string.
+        self.any_of_types = schema.int_or_string and raw.get("anyOf") == [{"type": "integer"}, {"type": "string"}]
+        if self.any_of_types and set(raw) & {"oneOf", "allOf", "not"}:
+            self.any_of_types = False
         self.simple = self._simple_types()
         self.low, self.high = self._plain_range()
 
     def _simple_types(self) -> frozenset[type]:
         """Scalars that need no look beyond their type."""
-        if self.enum or self.combined:
+        if self.enum or (self.combined and not self.any_of_types):
             return frozenset()
         simple: set[type] = set()
         limited_text = self.pattern or self.min_length is not None or self.max_length is not None or self.format_judge
@@ -128,7 +133,8 @@ class ValueCheck:
 
     def _plain_range(self) -> tuple[float, float]:
         """Integers that need no further look; an empty range where every integer does."""
-        numeric = "integer" in self.types and not (self.enum or self.combined or self.multiple_of is not None)
+        numeric = "integer" in self.types and not (self.enum or self.multiple_of is not None)
+        numeric = numeric and (self.combined is None or self.any_of_types)
         raw = self._schema.raw
         if not numeric or raw.get("exclusiveMinimum") or raw.get("exclusiveMaximum"):
             return 1, 0
@@ -168,10 +174,6 @@ def _combined(schema: StructuralSchema) -> _Combined | None:
     raw = schema.raw
     if not any(key in raw for key in ("anyOf", "oneOf", "allOf", "not")):
         return None
-    only_any_of = set(raw) & {"anyOf", "oneOf", "allOf", "not"} == {"anyOf"}
-    if schema.int_or_string and only_any_of and raw["anyOf"] == [{"type": "integer"}, {"type": "string"}]:
-        # The spelling of int-or-string in generated CRDs says nothing that the type does not.
-        return None
     return _Combined(schema)
 
 
@@ -209,7 +211,7 @@ class _Walk:
             return
         if check.types or check.format:
             _check_type(check, kind, value, path, errors)
-        if check.combined is not None:
+        if check.combined is not None and not (check.any_of_types and (kind is int or kind is str)):
             self._combined(check.combined, value, path)
         if kind is str:
             _check_text(check, value, path, errors)

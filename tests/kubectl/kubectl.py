@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+TIMED_OUT = 124  # as timeout(1) exits
+
 
 @dataclass(frozen=True)
 class Result:
@@ -31,16 +33,19 @@ class Kubectl:
         home.mkdir(parents=True, exist_ok=True)
 
     def __call__(self, *arguments: str, stdin: str = "", seconds: float = 60) -> Result:
-        done = subprocess.run(
-            [self.program, *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            env=self._environment(),
-            cwd=self.home,
-            timeout=seconds,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                [self.program, *arguments],
+                input=stdin,
+                capture_output=True,
+                text=True,
+                env=self._environment(),
+                cwd=self.home,
+                timeout=seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return Result(TIMED_OUT, "", f"kubectl did not end within {seconds:.0f} s")
         return Result(done.returncode, done.stdout, done.stderr)
 
     def until(

@@ -107,7 +107,54 @@ lastTimestamp: "2026-01-01T00:00:00Z"
 count: 1
 """
 
+JOBSET = """
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: set, namespace: surface}
+spec:
+  suspend: true
+  replicatedJobs:
+  - name: node
+    template: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: node, image: busybox}]}}}}
+"""
+
+OTHERS = """
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: PersistentVolumeClaim
+  metadata: {name: data, namespace: surface}
+  spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+- apiVersion: v1
+  kind: Service
+  metadata: {name: headless, namespace: surface}
+  spec: {clusterIP: None, selector: {a: b}, ports: [{port: 80}]}
+- apiVersion: v1
+  kind: LimitRange
+  metadata: {name: limits, namespace: surface}
+  spec: {limits: [{type: Container, default: {cpu: 500m}}]}
+- apiVersion: coordination.k8s.io/v1
+  kind: Lease
+  metadata: {name: leader, namespace: surface}
+  spec: {holderIdentity: me, leaseDurationSeconds: 15}
+- apiVersion: autoscaling/v2
+  kind: HorizontalPodAutoscaler
+  metadata: {name: scaler, namespace: surface}
+  spec: {minReplicas: 1, maxReplicas: 3, scaleTargetRef: {apiVersion: batch/v1, kind: Job, name: once}}
+- apiVersion: apps/v1
+  kind: ControllerRevision
+  metadata: {name: revision, namespace: surface}
+  revision: 1
+  data: {a: b}
+- apiVersion: node.k8s.io/v1
+  kind: RuntimeClass
+  metadata: {name: surface-runtime}
+  handler: runc
+"""
+
 IN = f"-n {NAMESPACE}"
+AS_ROBOT = "--as=system:serviceaccount:surface:robot"
 
 STEPS: tuple[Step, ...] = (
     # -- what is there
@@ -228,6 +275,28 @@ STEPS: tuple[Step, ...] = (
     k("get-all", f"get all {IN}", "pod/lone", "job.batch/once"),
     k("get-crd", "get crd trainjobs.trainer.kubeflow.org", "trainjobs.trainer.kubeflow.org"),
     k("get-ignore", f"get trainjob nobody {IN} --ignore-not-found"),
+    k("get-chunks", f"get configmaps {IN} --chunk-size=1", "cm"),
+    k("get-nowhere", "get trainjobs -n nowhere", "No resources found in nowhere namespace"),
+    k("raw-group", "get --raw /apis/trainer.kubeflow.org", '"kind":"APIGroup"'),
+    k("raw-list", f"get --raw /apis/trainer.kubeflow.org/v1alpha1/namespaces/{NAMESPACE}/trainjobs", "TrainJobList"),
+    k("create-jobset", "create -f -", "jobset.jobset.x-k8s.io/set created", stdin=JOBSET),
+    k("get-jobsets", f"get jobsets {IN}", "TERMINALSTATE", "set"),
+    k("get-jobset-yaml", f"get jobset set {IN} -o yaml --show-managed-fields", "suspend: true"),
+    k("describe-jobset", f"describe jobset set {IN}", "Replicated Jobs"),
+    k("delete-jobset", f"delete jobset set {IN}", "deleted"),
+    k("create-list", "create -f -", "persistentvolumeclaim/data created", "lease.*leader created", stdin=OTHERS),
+    k("get-pvc", f"get pvc {IN}", "data +Pending"),
+    k("get-service", f"get service {IN} -o wide", "headless +ClusterIP +None"),
+    k("get-limitrange", f"get limitrange {IN}", "limits"),
+    k("get-lease", f"get lease {IN}", "leader +me"),
+    k("get-hpa", f"get hpa {IN}", "scaler +Job/once"),
+    k("get-revision", f"get controllerrevisions {IN}", "revision"),
+    k("get-runtimeclass", "get runtimeclass surface-runtime", "runc"),
+    k("get-rbac-wide", f"get role,rolebinding {IN} -o wide", "surface/robot"),
+    k("get-priorityclass", "get priorityclass surface-high", "1000"),
+    k("get-others-yaml", f"get pvc,service,limitrange,lease,hpa,controllerrevision {IN} -o yaml", "storage: 1Gi"),
+    k("free-pvc", f'patch pvc data {IN} --type=merge -p \'{{"metadata":{{"finalizers":null}}}}\'', "patched"),
+    k("delete-list", "delete -f -", "runtimeclass.*deleted", stdin=OTHERS),
     # -- watch
     k(
         "get-watch",
@@ -437,7 +506,12 @@ STEPS: tuple[Step, ...] = (
         "^no",
         code=1,
     ),
-    k("can-i-as-reader", f"auth can-i list trainjobs {IN} --as=system:serviceaccount:surface:robot", "^yes"),
+    k("can-i-as-reader", f"auth can-i list trainjobs {IN} {AS_ROBOT}", "^yes"),
+    k("as-may", f"get trainjobs {IN} {AS_ROBOT}", "first"),
+    k("as-may-not", f"get pods {IN} {AS_ROBOT}", "Forbidden.*cannot list resource", code=1),
+    k("as-may-not-write", f"delete trainjob first {IN} {AS_ROBOT}", "Forbidden.*cannot delete resource", code=1),
+    k("as-group", f"get pods {IN} --as=bob --as-group=system:masters", "lone"),
+    k("whoami-as", f"auth whoami {AS_ROBOT}", "system:serviceaccounts:surface"),
     k("can-i-list", f"auth can-i --list {IN}", r"\*\.\*", rows=True),
     k("whoami", "auth whoami", "Username", apart="who the kubeconfig's user is differs by design"),
     # -- delete

@@ -2,6 +2,9 @@
 
 `compile_expression` parses and compiles once; the program is then called with its variables. Everything is plain
 Python closures: about half a million simple rules per second, and no dependency.
+
+Types are checked when a rule runs, not when it is compiled: what the API server would refuse for its types when a CRD
+is created (`1 == 1.0`) is evaluated here, or refused then.
 """
 
 from .compile import Program, compile_expression

@@ -12,7 +12,17 @@ from importlib import import_module
 from .signatures import Signature
 from .values import Type
 
-_MODULES = ("conversions", "strings", "optionals", "lists", "quantities", "times", "network")
+_MODULES = (
+    "conversions",
+    "strings",
+    "optionals",
+    "lists",
+    "versions",
+    "quantities",
+    "times",
+    "network",
+    "named_formats",
+)
 
 TYPES = {
     name: Type(name)

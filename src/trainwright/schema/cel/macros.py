@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import SchemaError
 from .expression import Env, Evaluate, Expr
+from .lists import sort
 from .syntax import Call, Ident, Node, Select
 from .typed import convert, element, member
 from .values import NO_OVERLOAD, CelError, Optional_
@@ -163,6 +164,42 @@ def _transform_map(*, filtered: bool) -> Macro:
     return build
 
 
+def _transform_entries(*, filtered: bool) -> Macro:
+    """`transformMapEntry`: the body yields a map; all of them together are the result, no key twice."""
+
+    def build(compiler: Compiler, node: Call) -> Expr:
+        loop = _Loop(compiler, node, variables=2, bodies=2 if filtered else 1)
+        body = loop.bodies[-1]
+        test = loop.bodies[0] if filtered else None
+
+        def evaluate(env: Env) -> dict[Any, Any]:
+            result: dict[Any, Any] = {}
+            for inner in loop.steps(env):
+                if test is not None and not _boolean(test(inner)):
+                    continue
+                for key, value in body(inner).items():
+                    if key in result:
+                        raise CelError(f"insert failed: key {key} already exists")
+                    result[key] = value
+            return result
+
+        return Expr(evaluate)
+
+    return build
+
+
+def _sort_by(compiler: Compiler, node: Call) -> Expr:
+    loop = _Loop(compiler, node, variables=1, bodies=1)
+    body, name = loop.bodies[0], loop.names[0]
+
+    def evaluate(env: Env) -> list[Any]:
+        keyed = [(body(inner), inner[name]) for inner in loop.steps(env)]
+        order = sort([key for key, _ in keyed])
+        return [item for _, item in sorted(keyed, key=lambda pair: order.index(pair[0]))]
+
+    return Expr(evaluate)
+
+
 def _optional_map(*, flat: bool) -> Macro:
     def build(compiler: Compiler, node: Call) -> Expr:
         assert node.target is not None
@@ -229,6 +266,9 @@ MACROS: dict[tuple[str, int, bool], Macro] = {
     ("transformList", 4, True): _map(2, filtered=True),
     ("transformMap", 3, True): _transform_map(filtered=False),
     ("transformMap", 4, True): _transform_map(filtered=True),
+    ("transformMapEntry", 3, True): _transform_entries(filtered=False),
+    ("transformMapEntry", 4, True): _transform_entries(filtered=True),
+    ("sortBy", 2, True): _sort_by,
     ("optMap", 2, True): _optional_map(flat=False),
     ("optFlatMap", 2, True): _optional_map(flat=True),
     ("orValue", 1, True): _or_value,

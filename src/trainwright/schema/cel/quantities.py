@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..quantity import Quantity, QuantityError, parse_quantity
 from .signatures import Signatures, need
 from .values import CelError
 
+_PARTS = re.compile(r"[+-]?([0-9.]*)(.*)", re.DOTALL)
+_EXPONENTS = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+
+
+class _Written(Quantity):
+    """A quantity as a rule spells it. The reference calls it an integer only when no fraction was written, not even
+    `1000m`.
+    """
+
+    __slots__ = ("whole",)
+
+    def __init__(self, parsed: Quantity, *, whole: bool) -> None:
+        super().__init__(parsed.nano, parsed.format, str(parsed))
+        self.whole = whole
+
 
 def quantity(text: Any) -> Quantity:
     need(text, str)
     try:
-        return parse_quantity(text)
+        parsed = parse_quantity(text)
     except QuantityError as error:
         raise CelError(str(error)) from None
+    number, suffix = _PARTS.match(text).groups()  # type: ignore[union-attr]
+    places = len(number.partition(".")[2])
+    exponent = _EXPONENTS.get(suffix)
+    if exponent is None:
+        exponent = 0 if suffix.endswith("i") else int(suffix[1:])
+    whole = not (places and suffix.endswith("i")) and exponent - places >= 0
+    return _Written(parsed, whole=whole)
 
 
 def is_quantity(text: Any) -> bool:
@@ -33,7 +56,8 @@ def _sign(value: Any) -> int:
 
 def _is_integer(value: Any) -> bool:
     need(value, Quantity)
-    return bool(value.is_integer and -(2**63) <= value.value() < 2**63)
+    whole = value.whole if isinstance(value, _Written) else value.is_integer
+    return bool(whole and -(2**63) <= value.value() < 2**63)
 
 
 def _as_integer(value: Any) -> int:
@@ -84,6 +108,7 @@ def _compare(left: Any, right: Any) -> int:
 
 
 GLOBAL: Signatures = {
+    "sign": (_sign, 1, 1),
     "quantity": (quantity, 1, 1),
     "isQuantity": (is_quantity, 1, 1),
 }
@@ -91,7 +116,6 @@ GLOBAL: Signatures = {
 NAMESPACED: Signatures = {}
 
 MEMBER: Signatures = {
-    "sign": (_sign, 0, 0),
     "isInteger": (_is_integer, 0, 0),
     "asInteger": (_as_integer, 0, 0),
     "asApproximateFloat": (_as_float, 0, 0),

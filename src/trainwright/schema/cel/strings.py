@@ -10,7 +10,9 @@ from ..gotext import quote as go_quote
 from ..regex import compile_regex
 from .conversions import to_bytes, to_string
 from .signatures import Signatures, need
-from .values import CelError, equal
+from .values import CelError, Type, equal
+
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
 def contains(text: Any, part: Any) -> bool:
@@ -145,11 +147,6 @@ def join(items: Any, separator: Any = "") -> str:
     return str(separator.join(items))
 
 
-def reverse(text: Any) -> Any:
-    need(text, str, list)
-    return text[::-1]
-
-
 def quote(text: Any) -> str:
     need(text, str)
     return go_quote(text)
@@ -176,7 +173,10 @@ def format_(template: Any, args: Any) -> str:
                 return str(int(value))
             case "f" | "e":
                 need(value, int, float)
-                return f"{value:.{int(digits[1:]) if digits else 6}{verb}}"
+                # The reference heeds the precision of %f alone, and writes exponents in raised figures.
+                text = f"{value:.{int(digits[1:]) if digits and verb == 'f' else 6}{verb}}"
+                mantissa, _, exponent = text.partition("e")
+                return f"{mantissa}×10{exponent.removeprefix('+').translate(_RAISED)}" if exponent else text
             case "b":
                 need(value, int, bool)
                 return f"{int(value):b}"
@@ -193,11 +193,18 @@ def format_(template: Any, args: Any) -> str:
     return re.sub(r"%(?:%|(\.\d+)?([sdfebxXo]))", fill, template)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any, *, nested: bool = False) -> str:
     if isinstance(value, list):
-        return "[" + ", ".join(_shown(item) for item in value) + "]"
+        return "[" + ", ".join(_shown(item, nested=True) for item in value) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_shown(k)}: {_shown(value[k])}" for k in sorted(value, key=str)) + "}"
+        members = (f"{_shown(k, nested=True)}:{_shown(value[k], nested=True)}" for k in sorted(value, key=str))
+        return "{" + ", ".join(members) + "}"
+    if nested and isinstance(value, str):
+        return go_quote(value)
+    if nested and isinstance(value, float):
+        return f"{value:.6f}"
+    if isinstance(value, Type):
+        return value.name
     return "null" if value is None else to_string(value)
 
 
@@ -226,6 +233,5 @@ MEMBER: Signatures = {
     "substring": (substring, 1, 2),
     "trim": (trim, 0, 0),
     "join": (join, 0, 1),
-    "reverse": (reverse, 0, 0),
     "format": (format_, 1, 1),
 }

@@ -295,6 +295,8 @@ def _primary(tokens: _Tokens) -> Node:
 
 
 def _identifier(tokens: _Tokens) -> Node:
+    if tokens.kind != "ident":
+        tokens.fail("expecting IDENTIFIER")
     name = tokens.take()
     if name in ("true", "false"):
         return Literal(name == "true")

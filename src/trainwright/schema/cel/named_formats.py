@@ -1,0 +1,84 @@
+"""Kubernetes' name formats in CEL: `format.dns1123Label().validate(self.name)` yields what is wrong, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import names
+from ..formats import FORMATS
+from ..gotext import quote
+from .signatures import Function, Signatures, need
+from .values import NONE, Optional_
+
+
+class Format:
+    """A format by name; `faults` says what is wrong with a string."""
+
+    cel_type = "kubernetes.NamedFormat"
+    __slots__ = ("faults", "name")
+
+    def __init__(self, name: str, faults: Callable[[str], list[str]]) -> None:
+        self.name = name
+        self.faults = faults
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _judged(format: str, fault: str) -> Callable[[str], list[str]]:
+    return lambda text: [] if FORMATS[format](text) else [fault]
+
+
+def _prefix(faults: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+    """What generated names begin with may end in a dash."""
+    return lambda text: faults(text[:-1] + "a" if text.endswith("-") else text)
+
+
+def _uri(text: str) -> list[str]:
+    return [] if FORMATS["uri"](text) else [f"parse {quote(text)}: invalid URI for request"]
+
+
+_FORMATS: dict[str, Callable[[str], list[str]]] = {
+    "dns1123Label": names.dns1123_label_faults,
+    "dns1123Subdomain": names.dns1123_subdomain_faults,
+    "dns1035Label": names.dns1035_label_faults,
+    "qualifiedName": names.label_key_faults,
+    "dns1123LabelPrefix": _prefix(names.dns1123_label_faults),
+    "dns1123SubdomainPrefix": _prefix(names.dns1123_subdomain_faults),
+    "dns1035LabelPrefix": _prefix(names.dns1035_label_faults),
+    "labelValue": names.label_value_faults,
+    "uri": _uri,
+    "uuid": _judged("uuid", "does not match the UUID format"),
+    "byte": _judged("byte", "invalid base64"),
+    "date": _judged("date", "invalid date"),
+    "datetime": _judged("datetime", "invalid datetime"),
+}
+_BY_NAME = {name: Format(name, faults) for name, faults in _FORMATS.items()}
+
+
+def _constant(found: Format) -> Function:
+    return lambda: found
+
+
+def named(name: Any) -> Optional_:
+    need(name, str)
+    found = _BY_NAME.get(name)
+    return NONE if found is None else Optional_(found)
+
+
+def validate(found: Any, text: Any) -> Optional_:
+    need(found, Format)
+    need(text, str)
+    faults = found.faults(text)
+    return Optional_(faults) if faults else NONE
+
+
+GLOBAL: Signatures = {}
+
+NAMESPACED: Signatures = {
+    "format.named": (named, 1, 1),
+    **{f"format.{name}": (_constant(found), 0, 0) for name, found in _BY_NAME.items()},
+}
+
+MEMBER: Signatures = {"validate": (validate, 1, 1)}

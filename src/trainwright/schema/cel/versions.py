@@ -1,0 +1,98 @@
+"""Semantic versions in CEL: `semver('1.2.3').isLessThan(semver('2.0.0'))`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from .quantities import MEMBER as QUANTITY
+from .signatures import Function, Signatures, need
+from .values import CelError
+
+_SEMVER = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+([0-9A-Za-z.-]+))?",
+    re.ASCII,
+)
+_LOOSE = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(.*)", re.ASCII | re.DOTALL)
+
+
+class Version:
+    """A parsed version; build metadata does not count in comparisons."""
+
+    cel_type = "kubernetes.Semver"
+    __slots__ = ("key", "numbers")
+
+    def __init__(self, text: str) -> None:
+        match = _SEMVER.fullmatch(text)
+        if match is None:
+            raise CelError(f"semver parse error: {text} is no semantic version")
+        self.numbers = (int(match[1]), int(match[2]), int(match[3]))
+        parts = match[4].split(".") if match[4] else []
+        # Numbers sort before words; a release comes after its pre-releases.
+        ranked = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts)
+        self.key = (self.numbers, not parts, ranked)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Version) and other.key == self.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+def _loose(text: str) -> str:
+    """A version with what is commonly left out put in: `v1.2` is `1.2.0`, `01` is `1`."""
+    match = _LOOSE.fullmatch(text)
+    if match is None:
+        return text
+    return ".".join(str(int(part or 0)) for part in match.groups()[:3]) + match[4]
+
+
+def semver(text: Any, normalize: Any = False) -> Version:
+    need(text, str)
+    need(normalize, bool)
+    return Version(_loose(text) if normalize else text)
+
+
+def is_semver(text: Any, normalize: Any = False) -> bool:
+    try:
+        semver(text, normalize)
+    except CelError as error:
+        if not str(error).startswith("semver"):
+            raise
+        return False
+    return True
+
+
+def _number(at: int) -> Function:
+    def number(value: Any) -> int:
+        need(value, Version)
+        return int(value.numbers[at])
+
+    return number
+
+
+def _shared(name: str, compare: Function) -> Function:
+    """Quantities and versions share these names; the argument's type chooses."""
+    of_quantities = QUANTITY[name][0]
+
+    def choose(left: Any, right: Any) -> Any:
+        if not isinstance(left, Version):
+            return of_quantities(left, right)
+        need(right, Version)
+        return compare(left.key, right.key)
+
+    return choose
+
+
+GLOBAL: Signatures = {"semver": (semver, 1, 2), "isSemver": (is_semver, 1, 2)}
+
+NAMESPACED: Signatures = {}
+
+MEMBER: Signatures = {
+    "major": (_number(0), 0, 0),
+    "minor": (_number(1), 0, 0),
+    "patch": (_number(2), 0, 0),
+    "isLessThan": (_shared("isLessThan", lambda a, b: a < b), 1, 1),
+    "isGreaterThan": (_shared("isGreaterThan", lambda a, b: a > b), 1, 1),
+    "compareTo": (_shared("compareTo", lambda a, b: int(a > b) - int(a < b)), 1, 1),
+}

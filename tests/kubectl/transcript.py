@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 
@@ -37,6 +38,8 @@ def run(kubectl: Kubectl, steps: Iterable[Step]) -> Transcript:
 
 
 def masked(text: str) -> str:
+    if text.startswith("{"):
+        text = json.dumps(json.loads(text), indent=1, sort_keys=True)
     for pattern, mask in _MASKS:
         text = re.sub(pattern, mask, text)
     return text

@@ -112,6 +112,15 @@ class Leases(BuiltinStrategy):
 class LimitRanges(BuiltinStrategy):
     create_on_update = True
 
+    def default(self, obj: Json) -> None:
+        """What a container gets by default: the limit is the maximum, the request is the limit, else the minimum."""
+        for item in (obj.get("spec") or {}).get("limits") or ():
+            if item.get("type") != "Container":
+                continue
+            limits = {**(item.get("max") or {}), **(item.get("default") or {})}
+            requests = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
+            item.update({name: value for name, value in (("default", limits), ("defaultRequest", requests)) if value})
+
 
 class PriorityClasses(BuiltinStrategy):
     tracks_generation = True

@@ -327,10 +327,25 @@ def _target(obj: Json) -> str:
     return f"{reference.get('kind')}/{reference.get('name')}"
 
 
+def _metric_targets(obj: Json) -> str:
+    """Of each metric what it is aimed at; nothing here measures, so what it is now stays unknown."""
+    shown = []
+    for metric in _spec(obj).get("metrics") or ():
+        resource = metric.get("resource") or {}
+        target = resource.get("target") or {}
+        if "averageUtilization" in target:
+            shown.append(f"{resource.get('name')}: <unknown>/{target['averageUtilization']}%")
+        elif "averageValue" in target:
+            shown.append(f"{resource.get('name')}: <unknown>/{target['averageValue']}")
+        else:
+            shown.append("<unknown>")
+    return ", ".join(shown) or "<none>"
+
+
 HORIZONTAL_POD_AUTOSCALERS = (
     NAME,
     _col("Reference", _target),
-    _col("Targets", lambda o: "<unknown>"),
+    _col("Targets", _metric_targets),
     _col("MinPods", lambda o: str(_spec(o).get("minReplicas", "<unset>"))),
     _col("MaxPods", lambda o: _spec(o).get("maxReplicas", 0)),
     _col("Replicas", lambda o: _status(o).get("currentReplicas", 0)),

@@ -27,6 +27,9 @@ class Api:
 
     def check_serving(self, served: Type) -> None:
         """A type whose CRD is being deleted takes no new objects."""
+        if served.resource in self.registry.terminating:
+            text = "create not allowed while custom resource definition is terminating"
+            raise errors.StatusError(405, text, details={"group": served.group, "kind": served.plural})
         if served.custom and self.registry.find(served.group, served.version, served.plural) is not served:
             current = self.registry.find(served.group, served.version, served.plural)
             if current is None:

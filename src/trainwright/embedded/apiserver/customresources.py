@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...schema import errors as field
@@ -134,6 +135,16 @@ class CustomStrategy(Strategy):
                 found.append(field.invalid(path, value, "should be a non-negative integer"))
         return found
 
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        before = set((old or {"metadata": {}})["metadata"].get("finalizers") or ())
+        added = sorted(set(obj["metadata"].get("finalizers") or ()) - before)
+        return [
+            f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name to avoid accidental conflicts with other'
+            " finalizer writers"
+            for name in added
+            if "/" not in name and name not in ("orphan", "foregroundDeletion", "kubernetes")
+        ]
+
     def fields(self, obj: Json) -> dict[str, str]:
         found: dict[str, str] = {}
         for path in self.selectable:
@@ -236,7 +247,17 @@ def _type(crd: Json, version: Json) -> Type:
         columns=_columns(version),
         make_node=lambda: object_node(schema),
         schema=lambda: schema,
+        # Objects stored under an older schema show its successor's defaults.
+        from_storage=_with_defaults(strategy.schema) if (crd["metadata"].get("generation") or 1) > 1 else None,
     )
+
+
+def _with_defaults(schema: StructuralSchema) -> Callable[[Json], Json]:
+    def read(obj: Json) -> Json:
+        schema.default(obj)
+        return obj
+
+    return read
 
 
 def _deprecation(api_version: str, kind: str, version: Json) -> str:
@@ -310,17 +331,24 @@ class CustomResources:
             spec = crd["spec"]
             self.api.registry.set_custom(spec["group"], spec["names"]["plural"], [])
             self.api.state.drop_table(f"{spec['names']['plural']}.{spec['group']}")
+            self.api.registry.terminating.discard(f"{spec['names']['plural']}.{spec['group']}")
             self._ending.discard(event.current.key.name)
             return
         previous = event.previous.decode() if event.previous is not None else None
         if previous is None or previous["spec"] != crd["spec"]:
             self._register(crd)
         if event.current.deleting:
+            self._register(crd)
             self._ending.add(event.current.key.name)
             self._wake.set()
 
     def _register(self, crd: Json) -> None:
         spec = crd["spec"]
+        resource = f"{spec['names']['plural']}.{spec['group']}"
+        if crd["metadata"].get("deletionTimestamp"):
+            self.api.registry.terminating.add(resource)
+        else:
+            self.api.registry.terminating.discard(resource)
         self.api.registry.set_custom(spec["group"], spec["names"]["plural"], types_of(crd))
         self.api.state.table(f"{spec['names']['plural']}.{spec['group']}")
 

@@ -14,6 +14,7 @@ from ...schema.errors import FieldError
 from ...schema.gotext import quote
 from ...schema.names import dns1123_label_faults, label_key_faults, label_value_faults
 from .errors import Json
+from .warnings import warn
 
 ANNOTATIONS_LIMIT = 256 * 1024
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, so no words
@@ -150,6 +151,25 @@ def _owners(references: list[Json], at: str) -> list[FieldError]:
             else:
                 first = current
     return found
+
+
+def drop_double_owners(metadata: Json) -> None:
+    """The same reference twice counts once, with a warning."""
+    references = metadata.get("ownerReferences") or []
+    kept: list[Json] = []
+    doubled: list[str] = []
+    for reference in references:
+        if reference in kept:
+            doubled.append(str(reference.get("uid", "")))
+        else:
+            kept.append(reference)
+    if doubled:
+        metadata["ownerReferences"] = kept
+        text = (
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may"
+            " reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+        )
+        warn([text + ", ".join(dict.fromkeys(doubled))])
 
 
 def _in_order(reference: Json) -> Json:

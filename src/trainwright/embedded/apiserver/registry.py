@@ -14,6 +14,7 @@ class Registry:
         self._types: dict[tuple[str, str, str], Type] = {}
         self._order: dict[str, list[str]] = {}  # group → versions, preferred first
         self.custom_groups: set[str] = set()
+        self.terminating: set[str] = set()  # custom resources whose CRD is being deleted
         self.changes = 0
         for served in builtin:
             self._add(served)

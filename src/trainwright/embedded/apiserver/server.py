@@ -14,6 +14,7 @@ from types import TracebackType
 from aiohttp import web
 
 from . import installing, namespaces
+from .admission.webhooks import ServiceResolver
 from .api import Api
 from .authentication import Authenticator
 from .builtin.kinds import builtin_types
@@ -49,7 +50,7 @@ class ApiServer:
         port: int = 0,
         *,
         users: Mapping[str, User] | None = None,
-        resolve_service: object | None = None,
+        resolve_service: ServiceResolver | None = None,
     ) -> None:
         self.directory = Path(directory)
         self.kubeconfig = self.directory / "kubeconfig"
@@ -96,6 +97,7 @@ class ApiServer:
         self.registry = Registry(builtin_types())
         self.api = Api(self.state, self.registry)
         self.state.start()
+        self.api.admission.start(self._resolve_service)
         resources = CustomResources(self.api)
         collector = GarbageCollector(self.api)
         resources.start()

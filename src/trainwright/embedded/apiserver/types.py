@@ -136,7 +136,7 @@ class Strategy:
         """The grace period of a first deletion, None if this kind goes at once."""
         return None
 
-    def warnings(self, obj: Json) -> list[str]:
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
         return []
 
     def fields(self, obj: Json) -> dict[str, str]:

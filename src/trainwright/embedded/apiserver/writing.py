@@ -97,6 +97,7 @@ async def _create_once(
     meta.pop("resourceVersion", None)
     metadata.fill_system_fields(meta, now)
     key = Key(served.resource, meta.get("namespace", ""), meta.get("name", ""))
+    metadata.drop_double_owners(meta)
     if not applied:
         served.field_manager().update(None, obj, options.manager, now)
     call = api.admission.call(served, "CREATE", "", key, user, options)
@@ -104,9 +105,6 @@ async def _create_once(
     if mutated is not None:
         obj = mutated
         meta = obj["metadata"]
-        if not applied:
-            meta.pop("managedFields", None)
-            served.field_manager().update(None, obj, options.manager, now)
     if served.strategy.tracks_generation:
         meta["generation"] = 1
     served.strategy.prepare_create(obj)
@@ -114,7 +112,7 @@ async def _create_once(
     faults = served.strategy.check_create(obj, faults)
     if faults:
         raise errors.invalid(served.group, obj.get("kind", served.kind), meta.get("name", ""), faults)
-    warn(served.strategy.warnings(obj))
+    warn(served.strategy.warnings(obj, None))
     await api.admission.validate(call, obj, None)
     existing = api.state.head(key)
     if existing is not None:
@@ -198,6 +196,7 @@ async def _update_once(
     meta = obj["metadata"]
     now = metadata.now_text()
     manager = served.field_manager(subresource)
+    metadata.drop_double_owners(meta)
     if not applied:
         manager.update(old, obj, options.manager, now)
     call = api.admission.call(served, "UPDATE", subresource, key, user, options)
@@ -205,8 +204,6 @@ async def _update_once(
     if mutated is not None:
         obj = mutated
         meta = obj["metadata"]
-        if not applied:
-            manager.update(old, obj, options.manager, now)
     _check_version(served, key, meta, stored)
     prepare(served, obj, old, subresource)
     faults = metadata.validate_update(
@@ -218,7 +215,7 @@ async def _update_once(
         faults = served.strategy.check_update(obj, old, faults)
     if faults:
         raise errors.invalid(served.group, obj.get("kind", served.kind), key.name, faults)
-    warn(served.strategy.warnings(obj))
+    warn(served.strategy.warnings(obj, old))
     if same_but_times(meta.get("managedFields"), old["metadata"].get("managedFields")):
         _set(meta, "managedFields", old["metadata"].get("managedFields"))
     await api.admission.validate(call, obj, old)

@@ -47,6 +47,9 @@ class CustomResourceDefinitions(StatusStrategy):
         stored = [v["name"] for v in obj["spec"].get("versions") or () if v.get("storage") and v.get("name")]
         names = obj["spec"].get("names") or {}
         now = now_text()
+        finalizers = obj["metadata"].setdefault("finalizers", [])
+        if CLEANUP not in finalizers:
+            finalizers.append(CLEANUP)  # its objects go before it does
         accepted = {
             "type": "NamesAccepted",
             "status": "True",
@@ -73,6 +76,9 @@ class CustomResourceDefinitions(StatusStrategy):
         status["acceptedNames"] = obj["spec"].get("names") or {}
 
     # ------------------------------------------------------------------------------------------------ rules
+
+    def check_create(self, obj: Json, found: list[FieldError]) -> list[FieldError]:
+        return found + self.validate(obj)
 
     def validate(self, obj: Json) -> list[FieldError]:
         spec = obj["spec"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ....schema import errors as field
-from ....schema.errors import FieldError
+from ....schema.cel import compile_expression
+from ....schema.errors import FieldError, SchemaError
 from ....schema.names import dns1123_subdomain_faults
 from ..errors import Json
 from .strategy import BuiltinStrategy
@@ -78,8 +79,25 @@ class WebhookConfigurations(BuiltinStrategy):
         elif config.get("url") and not config["url"].startswith("https://"):
             text = "'https' is the only allowed URL scheme"
             found.append(field.invalid(f"{at}.clientConfig.url", config["url"], text))
+        for index, condition in enumerate(webhook.get("matchConditions") or ()):
+            found += _condition_faults(condition, f"{at}.matchConditions[{index}]")
         for index, rule in enumerate(webhook.get("rules") or ()):
             for member in ("operations", "apiGroups", "apiVersions", "resources"):
                 if not rule.get(member):
                     found.append(field.required(f"{at}.rules[{index}].{member}"))
         return found
+
+
+def _condition_faults(condition: Json, at: str) -> list[FieldError]:
+    expression = condition.get("expression", "")
+    found: list[FieldError] = []
+    if not condition.get("name"):
+        found.append(field.required(f"{at}.name"))
+    if not expression.strip():
+        found.append(field.required(f"{at}.expression"))
+        return found
+    try:
+        compile_expression(expression, dict.fromkeys(("object", "oldObject", "request", "authorizer")))
+    except SchemaError as error:
+        found.append(field.invalid(f"{at}.expression", expression, f"compilation failed: {error}"))
+    return found

@@ -52,7 +52,25 @@ def decode(name: str, value: Any) -> tuple[Any, list[str]]:
     """The object as Go would write it back, and the unknown fields it had."""
     sink = Decoding()
     converted = converter(name)(value, "", sink)
+    if len(sink.unknown) > 1:
+        order: list[str] = []
+        _document_order(value, "", frozenset(sink.unknown), order)
+        return converted, order
     return converted, sink.unknown
+
+
+def _document_order(value: Any, path: str, wanted: frozenset[str], found: list[str]) -> None:
+    """The unknown fields in the order in which they stand in the body."""
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            at = f"{path}.{key}" if path else key
+            if at in wanted:
+                found.append(at)
+            else:
+                _document_order(entry, at, wanted, found)
+    elif isinstance(value, list):
+        for index, entry in enumerate(value):
+            _document_order(entry, f"{path}[{index}]", wanted, found)
 
 
 _JSON_NAMES = {str: "string", bool: "bool", int: "number", float: "number", dict: "object", list: "array"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from trainwright.embedded.node.record import ContainerRecord, Isolation, supervi
 from trainwright.embedded.node.tiers import T0_ISOLATION
 
 every_isolation = pytest.mark.parametrize("isolation", isolations())
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 namespaces_only = pytest.mark.skipif(PROBED.name == "T0", reason=PROBED.reason)
 
 
@@ -226,6 +228,31 @@ async def test_a_flood_of_output_keeps_its_tail_and_little_of_the_disk(machine: 
     assert lines[-1] == f"line number {count - 1}"
     first = int(lines[0].rsplit(" ", 1)[1])
     assert lines == [f"line number {n}" for n in range(first, count)]
+
+
+@linux_only
+async def test_out_of_descriptors_is_told_in_the_containers_state(machine: Machine, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    init = [["sh", "-c", f"echo up; while [ ! -e {gate} ]; do sleep 0.05; done"]]
+    directory = await machine.start(["true"], init=init)
+    await machine.says(directory, "up", "init0")
+    supervisor = supervisor_pid(directory)
+    # Enough for its record, not enough for another container's four pipes.
+    most = max(int(name) for name in os.listdir(f"/proc/{supervisor}/fd")) + 1
+    resource.prlimit(supervisor, resource.RLIMIT_NOFILE, (most, most))
+    gate.touch()
+    record = await machine.done(directory)
+    assert terminated(record)["reason"] == "StartError"
+    assert "Too many open files" in terminated(record)["message"]
+
+
+@linux_only
+async def test_a_flood_of_output_costs_no_memory(machine: Machine) -> None:
+    program = "import os\nwhile True: os.write(1, b'x' * 65536)"
+    directory = await machine.start([sys.executable, "-S", "-c", program], grace=0)
+    await machine.until(lambda: len(list(directory.path.glob("logs/c0/*"))) >= 4)
+    status = Path(f"/proc/{supervisor_pid(directory)}/status").read_text()
+    assert int(status.split("VmHWM:")[1].split()[0]) < 40_000, "kilobytes"
 
 
 @namespaces_only

@@ -13,6 +13,7 @@ import selectors
 import signal
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import cast
 
 from trainwright.embedded.node import keeper
@@ -107,29 +108,28 @@ class Container:
         self.state = {"running": {"startedAt": started_at}}
 
     def _fork(self) -> None:
-        self._log = LogFile(self.directory.log(self.name, self.restart_count))
         staging = self.directory.path / "root" / self.name
         staging.mkdir(parents=True, exist_ok=True)
-        out, stdout = os.pipe()
-        err, stderr = os.pipe()
-        report, report_end = os.pipe()
-        control_end, control = os.pipe()
-        signal.pthread_sigmask(signal.SIG_BLOCK, keeper.STARTING_SIGNALS)
-        try:
-            child = os.fork()
-            if child == 0:
-                pipes = keeper.Pipes(stdout=stdout, stderr=stderr, report=report_end, control=control_end)
-                keeper.keep(self.spec, self.pod["isolation"], self.pod["hostname"], self._mounts(), staging, pipes)
-        except OSError:
-            for descriptor in (out, err, report, control):
-                os.close(descriptor)
-            raise
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, keeper.STARTING_SIGNALS)
-            for descriptor in (stdout, stderr, report_end, control_end):
-                os.close(descriptor)
-        self._keeper, self._control, self._report = child, control, b""
-        self._streams = {out: Stream("stdout", self._log), err: Stream("stderr", self._log)}
+        with ExitStack() as undo:
+            log = LogFile(self.directory.log(self.name, self.restart_count))
+            undo.callback(log.close)
+            out, stdout = _pipe(undo)
+            err, stderr = _pipe(undo)
+            report, report_end = _pipe(undo)
+            control_end, control = _pipe(undo)
+            signal.pthread_sigmask(signal.SIG_BLOCK, keeper.STARTING_SIGNALS)
+            try:
+                child = os.fork()
+                if child == 0:
+                    pipes = keeper.Pipes(stdout=stdout, stderr=stderr, report=report_end, control=control_end)
+                    keeper.keep(self.spec, self.pod["isolation"], self.pod["hostname"], self._mounts(), staging, pipes)
+            finally:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, keeper.STARTING_SIGNALS)
+            undo.pop_all()
+        for theirs in (stdout, stderr, report_end, control_end):
+            os.close(theirs)
+        self._log, self._keeper, self._control, self._report = log, child, control, b""
+        self._streams = {out: Stream("stdout", log), err: Stream("stderr", log)}
         for descriptor in (out, err):
             self._listen(descriptor, self._read_output)
         self._listen(report, self._read_report)
@@ -225,6 +225,14 @@ class Container:
         if self._control is not None:
             os.close(self._control)
             self._control = None
+
+
+def _pipe(undo: ExitStack) -> tuple[int, int]:
+    """A pipe that is closed again if what follows fails."""
+    reader, writer = os.pipe()
+    undo.callback(os.close, reader)
+    undo.callback(os.close, writer)
+    return reader, writer
 
 
 def _terminated(code: int, reason: str, started_at: str, *, number: int = 0, message: str = "") -> JSON:

@@ -19,7 +19,7 @@ INDEXED: dict[str, Any] = {"completionMode": "Indexed", "completions": 2, "paral
 
 def test_a_new_indexed_job_creates_a_pod_for_each_index() -> None:
     decision = decide(job(**INDEXED), [], NOW)
-    assert [index for _, index in decision.create] == [0, 1]
+    assert [wanted.index for wanted in decision.create] == [0, 1]
     assert decision.status["active"] == 2
     assert decision.status["startTime"] == rfc3339(NOW)
 
@@ -27,21 +27,21 @@ def test_a_new_indexed_job_creates_a_pod_for_each_index() -> None:
 def test_creating_is_repeatable_because_names_follow_from_what_is_known() -> None:
     first, again = (decide(job(**INDEXED), [], NOW).create for _ in range(2))
     assert first == again
-    there = pod(0, name=first[0][0])
+    there = pod(0, name=first[0].name)
     assert decide(job(**INDEXED), [there], NOW).create == first[1:]
 
 
 def test_a_replacement_gets_another_name_than_the_pod_it_replaces() -> None:
-    name = decide(job(**INDEXED), [], NOW).create[0][0]
+    name = decide(job(**INDEXED), [], NOW).create[0].name
     failed = pod(0, "Failed", name=name)
     decision = decide(job(**{**INDEXED, "backoffLimit": 3}), [failed, pod(1)], NOW)
-    assert [index for _, index in decision.create] == [0]
-    assert decision.create[0][0] != name
+    assert [wanted.index for wanted in decision.create] == [0]
+    assert decision.create[0].name != name
 
 
 def test_parallelism_bounds_what_runs_at_once() -> None:
     decision = decide(job(completionMode="Indexed", completions=5, parallelism=2), [pod(0, "Succeeded"), pod(1)], NOW)
-    assert [index for _, index in decision.create] == [2]
+    assert [wanted.index for wanted in decision.create] == [2]
 
 
 def test_all_indexes_succeeded_completes_the_job_with_kubernetes_words() -> None:
@@ -81,7 +81,7 @@ def test_failures_within_the_limit_are_retried_after_a_growing_back_off() -> Non
     second = decide(job(**spec), [pod(0, "Failed", at=NOW - 30), pod(0, "Failed", at=NOW - 3), pod(1)], NOW)
     assert second.after == 17.0
     ripe = decide(job(**spec), [pod(0, "Failed", at=NOW - 11), pod(1)], NOW)
-    assert [index for _, index in ripe.create] == [0]
+    assert [wanted.index for wanted in ripe.create] == [0]
 
 
 def test_restarts_in_place_count_against_the_limit() -> None:
@@ -151,7 +151,7 @@ def test_an_ignored_failure_does_not_count() -> None:
     policy = {"rules": [{"action": "Ignore", "onExitCodes": {"operator": "NotIn", "values": [1]}}]}
     decision = decide(job(**{**INDEXED, "podFailurePolicy": policy}), [pod(0, "Failed", exit_code=143), pod(1)], NOW)
     assert "FailureTarget" not in conditions(decision.status)
-    assert [index for _, index in decision.create] == [0]
+    assert [wanted.index for wanted in decision.create] == [0]
 
 
 def test_backoff_limit_per_index_lets_other_indexes_finish() -> None:
@@ -216,7 +216,7 @@ def test_no_index_ever_has_two_pods_by_our_doing(
         pods,
         NOW,
     )
-    created = [index for _, index in decision.create]
+    created = [wanted.index for wanted in decision.create]
     busy = {i for i, phase, deleting in present if phase == "Succeeded" or (phase not in ("Failed",) and not deleting)}
     assert len(created) == len(set(created))
     assert not set(created) & busy

@@ -34,7 +34,7 @@ def test_a_new_jobset_creates_its_service_and_all_jobs() -> None:
         "selector": {"jobset.sigs.k8s.io/jobset-name": "js"},
         "publishNotReadyAddresses": True,
     }
-    assert [status["name"] for status in decision.status["replicatedJobsStatus"]] == ["launcher", "node"]
+    assert [status["name"] for status in decision.status["replicatedJobsStatus"]] == ["node", "launcher"]
 
 
 def test_a_child_job_carries_jobsets_labels_and_pods_find_each_other() -> None:
@@ -107,7 +107,7 @@ def test_restarts_make_all_jobs_anew_until_the_limit() -> None:
     jobs = [child(of, index=0, **ended("Failed")), child(of, index=1, active=1)]
     first = decide(of, jobs)
     assert (first.status["restarts"], first.status["restartsCountTowardsMax"]) == (1, 1)
-    assert conditions(first.status) == {"Restarting": ("True", "DefaultFailurePolicy")}
+    assert conditions(first.status) == {"RestartingJobSet": ("True", "DefaultFailurePolicy")}
 
     restarted = with_status(of, first.status)
     second = decide(restarted, jobs)
@@ -119,7 +119,7 @@ def test_restarts_make_all_jobs_anew_until_the_limit() -> None:
     failed_again = [child(restarted, index=0, attempt=1, **ended("Failed"))]
     last = decide(restarted, failed_again).status
     assert conditions(last)["Failed"] == ("True", "ReachedMaxRestarts")
-    assert conditions(last)["Restarting"] == ("False", "JobSetFailed")
+    assert conditions(last)["RestartingJobSet"] == ("False", "JobSetFailed")
 
 
 def test_a_job_already_on_its_way_out_is_not_deleted_again() -> None:
@@ -136,7 +136,7 @@ def test_rules_are_tried_in_order_and_name_the_condition() -> None:
     fatal = decide(of, [child(of, "node", **ended("Failed", reason="PodFailurePolicy"))]).status
     assert conditions(fatal) == {"Failed": ("True", "FailJobSetFailurePolicyAction")}
     again = decide(of, [child(of, "node", **ended("Failed"))]).status
-    assert conditions(again) == {"Restarting": ("True", "FailurePolicy_lost-node")}
+    assert conditions(again) == {"RestartingJobSet": ("True", "FailurePolicy_lost-node")}
     assert "restartsCountTowardsMax" not in again
     neither = decide(of, [child(of, "launcher", **ended("Failed"))]).status
     assert conditions(neither) == {"Failed": ("True", "ReachedMaxRestarts")}
@@ -146,7 +146,7 @@ def test_message_patterns_choose_a_rule() -> None:
     rules = [{"action": "FailJobSet", "onJobFailureMessagePatterns": ["exit code 4[0-9]"]}]
     of = job_set(failurePolicy={"maxRestarts": 3, "rules": rules})
     assert "Failed" in conditions(decide(of, [child(of, **ended("Failed", message="failed with exit code 42"))]).status)
-    assert "Restarting" in conditions(decide(of, [child(of, **ended("Failed", message="exit code 1"))]).status)
+    assert "RestartingJobSet" in conditions(decide(of, [child(of, **ended("Failed", message="exit code 1"))]).status)
 
 
 def test_a_dependency_holds_back_creation_until_it_is_complete() -> None:

@@ -17,7 +17,7 @@ from trainwright.controlloop import After, Clock, Controller, Done, Key, Outcome
 from trainwright.embedded.events import EventRecorder
 from trainwright.embedded.times import seconds_of
 from trainwright.embedded.workloads.job import pods
-from trainwright.embedded.workloads.job.decision import Decision, decide, is_finished
+from trainwright.embedded.workloads.job.decision import Decision, PodToCreate, decide, is_finished
 from trainwright.embedded.workloads.objects import Workload, status_patch
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class JobController:
             return await self._expire(job)
         decision = decide(job, self._pods.store.by("controller", job.metadata.uid), self._clock.wall())
         await self._create(job, decision)
-        await asyncio.gather(*(self._delete(pod) for pod in decision.delete))
+        await asyncio.gather(*(self._delete(job, pod) for pod in decision.delete))
         patch = status_patch(job, decision.status)
         if patch is not None:
             await self._client.patch(
@@ -62,7 +62,7 @@ class JobController:
         if not decision.create:
             return
         created = await asyncio.gather(
-            *(self._create_pod(job, name, index) for name, index in decision.create), return_exceptions=True
+            *(self._create_pod(job, wanted) for wanted in decision.create), return_exceptions=True
         )
         for result in created:
             if isinstance(result, ApiError):
@@ -70,18 +70,21 @@ class JobController:
             if isinstance(result, BaseException):
                 raise result
 
-    async def _create_pod(self, job: Workload, name: str, index: int | None) -> None:
+    async def _create_pod(self, job: Workload, wanted: PodToCreate) -> None:
+        body = pods.build(job, wanted.index, wanted.name, wanted.failures)
         try:
-            await self._client.create(PODS, pods.build(job, index, name), job.metadata.namespace, decode=msgspec.Raw)
+            await self._client.create(PODS, body, job.metadata.namespace, decode=msgspec.Raw)
         except AlreadyExists:
-            pass  # created by an earlier turn that this store has not shown yet
+            return  # created by an earlier turn that this store has not shown yet
+        await self._events.record(JOBS, job.metadata, "Normal", "SuccessfulCreate", f"Created pod: {wanted.name}")
 
-    async def _delete(self, pod: Workload) -> None:
+    async def _delete(self, job: Workload, pod: Workload) -> None:
         try:
             options = DeleteOptions(uid=pod.metadata.uid)
             await self._client.delete(PODS, pod.name, pod.metadata.namespace, options)
         except (NotFound, Conflict):
-            pass  # gone, or another pod has its name by now
+            return  # gone, or another pod has its name by now
+        await self._events.record(JOBS, job.metadata, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
 
     async def _expire(self, job: Workload) -> Outcome:
         """Deletes a finished Job when its time to live is over."""

@@ -21,11 +21,20 @@ MAX_PODS_AT_ONCE = 500
 """How many pods one decision creates or deletes at most."""
 
 
+@dataclass(frozen=True, slots=True)
+class PodToCreate:
+    """A pod by its name and index. `failures`: how often its index failed before, where the Job counts that."""
+
+    name: str
+    index: int | None
+    failures: int | None = None
+
+
 @dataclass(slots=True)
 class Decision:
-    """Pods to create (name and index) and to delete, the status to store, when to look again, what to tell."""
+    """Pods to create and to delete, the status to store, when to look again, what to tell."""
 
-    create: list[tuple[str, int | None]] = field(default_factory=list)
+    create: list[PodToCreate] = field(default_factory=list)
     delete: list[Workload] = field(default_factory=list)
     status: JSON = field(default_factory=dict)
     after: float | None = None
@@ -250,7 +259,10 @@ class _Step:
         for index in self._pending_indexes(count) if self.indexed else [None] * count:
             name = pods.pod_name(self.job, index, taken)
             taken.add(name)
-            self.decision.create.append((name, index))
+            failures = None
+            if "backoffLimitPerIndex" in self.job.spec:
+                failures = sum(pods.index_of(pod) == index for pod in self.failed_pods)
+            self.decision.create.append(PodToCreate(name, index, failures))
 
     def _pending_indexes(self, count: int) -> list[int | None]:
         assert self.completions is not None

@@ -18,6 +18,7 @@ from trainwright.embedded.workloads.objects import Workload, owner_reference
 JSON = dict[str, Any]
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -44,8 +45,8 @@ def index_of(pod: Workload) -> int | None:
     return int(text) if text is not None and text.isdecimal() else None
 
 
-def build(job: Workload, index: int | None, name: str) -> JSON:
-    """The pod to create."""
+def build(job: Workload, index: int | None, name: str, failures: int | None = None) -> JSON:
+    """The pod to create. `failures` of its index are noted on it where the Job counts them for each index."""
     template: JSON = copy.deepcopy(job.spec["template"])
     metadata, spec = template.get("metadata") or {}, template["spec"]
     labels = {**(metadata.get("labels") or {}), **owner_labels(job)}
@@ -53,6 +54,8 @@ def build(job: Workload, index: int | None, name: str) -> JSON:
     if index is not None:
         labels[COMPLETION_INDEX] = annotations[COMPLETION_INDEX] = str(index)
         spec["hostname"] = f"{job.name}-{index}"
+        if failures is not None:
+            annotations[INDEX_FAILURES] = str(failures)
         for container in (spec.get("initContainers") or []) + spec["containers"]:
             _add_index_variable(container)
     return {

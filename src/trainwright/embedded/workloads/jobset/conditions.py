@@ -9,6 +9,8 @@ from trainwright.embedded.times import rfc3339
 
 JSON = dict[str, Any]
 
+RESTARTING = "RestartingJobSet"
+
 _EXCLUSIVE = frozenset({"StartupPolicyInProgress", "StartupPolicyCompleted"})
 
 
@@ -49,15 +51,15 @@ class Conditions:
     def complete(self) -> None:
         message = "jobset completed successfully"
         self.set("Completed", true=True, reason="AllJobsCompleted", message=message)
-        self.set("Restarting", true=False, reason="JobSetCompleted", message=message)
+        self.set(RESTARTING, true=False, reason="JobSetCompleted", message=message)
 
     def fail(self, reason: str, message: str) -> None:
         self.set("Failed", true=True, reason=reason, message=message, warning=True)
-        self.set("Restarting", true=False, reason="JobSetFailed", message="jobset failed")
+        self.set(RESTARTING, true=False, reason="JobSetFailed", message="jobset failed")
 
     def suspend(self) -> None:
         self.set("Suspended", true=True, reason="SuspendedJobs", message="jobset is suspended")
-        self.set("Restarting", true=False, reason="JobSetSuspended", message="jobset is suspended")
+        self.set(RESTARTING, true=False, reason="JobSetSuspended", message="jobset is suspended")
 
     def resume(self) -> None:
         self.set("Suspended", true=False, reason="ResumeJobs", message="jobset is resumed")

@@ -20,7 +20,7 @@ from trainwright.embedded.workloads.jobset import (
     success_policy,
     time_to_live,
 )
-from trainwright.embedded.workloads.jobset.conditions import Conditions
+from trainwright.embedded.workloads.jobset.conditions import RESTARTING, Conditions
 from trainwright.embedded.workloads.jobset.defaults import defaulted
 from trainwright.embedded.workloads.objects import Workload
 
@@ -54,7 +54,7 @@ class _Step:
         self.has_service = has_service
         self.spec = defaulted(job_set.spec)
         self.suspended = bool(self.spec.get("suspend"))
-        self.status: JSON = dict(job_set.status)
+        self.status: JSON = {"restarts": 0, **job_set.status}
         self.conditions = Conditions(now, [dict(c) for c in job_set.status.get("conditions") or ()])
         self.decision = Decision()
         # Jobs of earlier attempts are on their way out and belong to none of the other lists.
@@ -68,7 +68,8 @@ class _Step:
 
     def decide(self) -> Decision:
         self.statuses = self._count()
-        self.status["replicatedJobsStatus"] = list(self.statuses.values())
+        # In JobSet's own order, by name and backwards, so that an unchanged status is equal.
+        self.status["replicatedJobsStatus"] = [self.statuses[name] for name in sorted(self.statuses, reverse=True)]
         self._step()
         self.status["conditions"] = self.conditions.items
         self.decision.status = {key: value for key, value in self.status.items() if value not in ([], None)}
@@ -81,7 +82,7 @@ class _Step:
             return
         self.decision.delete = [job for job in self.previous if not job.is_being_deleted]
         if not self.suspended and self._all_ready():
-            self.conditions.set("Restarting", true=False, reason="JobsReady", message="all jobs are ready")
+            self.conditions.set(RESTARTING, true=False, reason="JobsReady", message="all jobs are ready")
         if self.failed:
             self._apply_failure_policy()
             return
@@ -143,7 +144,7 @@ class _Step:
         if verdict.counts:
             self.status["restartsCountTowardsMax"] = self.status.get("restartsCountTowardsMax", 0) + 1
         self.conditions.set(
-            "Restarting", true=True, reason=verdict.condition_reason, message=verdict.message, warning=True
+            RESTARTING, true=True, reason=verdict.condition_reason, message=verdict.message, warning=True
         )
         self.decision.events.append(("Warning", verdict.event_reason, verdict.message))
 

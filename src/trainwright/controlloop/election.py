@@ -171,7 +171,7 @@ class Election:
 
     async def _release(self) -> None:
         """So that the next leader need not wait. Bounded, and worth no error: the Lease expires by itself."""
-        if not self.is_leading or self._seen is None:
+        if not self.is_leading:
             return
         self._renewed_at = None
         try:

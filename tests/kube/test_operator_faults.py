@@ -1,0 +1,188 @@
+"""What happens around the operator must not matter: a second one, a store that is away, a type that is not installed
+yet.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kube.crds import install_crds
+from kube.installation import NAMESPACE, USER, Installation
+from kube.stories import STORIES, TORCH, Story, base, create, jobsets, runtime, trainjob, until_state
+from trainwright.testing import oracle
+from trainwright.testing.audit import requests
+from trainwright.testing.controlplane import RealControlPlane
+from trainwright.testing.operators import OperatorInThread
+from trainwright.testing.processes import Process
+from trainwright.testing.rest import Object
+from trainwright.testing.watchlog import WatchLog
+
+LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/trainer.kubeflow.org"
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_two_operators_without_election_are_as_good_as_one(plane: RealControlPlane, story: Story) -> None:
+    namespace = plane.namespace("two")
+    users = [f"{name}-{namespace}" for name in ("first", "second")]
+    first, second = (OperatorInThread(plane.user_kubeconfig(user, "system:masters")) for user in users)
+    with WatchLog(plane.admin) as log, first, second:
+        story(plane.admin, namespace)
+        time.sleep(1.5)
+        quiet_since = time.time()
+        time.sleep(5)
+        log.settle()
+        changes = log.changes(namespace)
+    mine = [request for user in users for request in requests(plane.audit_events(), user=user)]
+    here = [request for request in mine if request.namespace == namespace]
+    oracle.check(oracle.Story(changes, here))
+    created = [request for request in here if request.is_creation and request.resource != "events"]
+    names = [(request.resource, request.name) for request in created]
+    again = {"jobsets"} if story.__name__ == "is_deleted_and_made_again" else set()
+    doubled = {name for name in names if names.count(name) > 1 and name[0] not in again}
+    assert not doubled
+    assert [str(request) for request in here if request.is_write and request.at > quiet_since] == []
+
+
+def test_with_etcd_stopped_and_started_running_jobs_go_on_and_new_ones_complete(plane: RealControlPlane) -> None:
+    namespace = plane.namespace("etcd")
+    with OperatorInThread(plane.user_kubeconfig(f"operator-{namespace}", "system:masters")) as operator:
+        create(plane.admin, namespace, runtime("it", TORCH), trainjob("before", "it", "hang"))
+        until_state(plane.admin, namespace, "Running", "before")
+        uid = plane.admin.get(f"{jobsets(namespace)}/before")["metadata"]["uid"]
+        etcd = plane.parts["etcd"]
+        etcd.stop()
+        time.sleep(5)
+        etcd.start()
+        plane.parts["kube-apiserver"].wait_until(plane.is_ready, 60)
+        create_when_possible(plane, namespace, trainjob("after", "it"))
+        until_state(plane.admin, namespace, "Complete", "after")
+        assert plane.admin.get(f"{jobsets(namespace)}/before")["metadata"]["uid"] == uid
+        assert operator.error is None
+
+
+def create_when_possible(plane: RealControlPlane, namespace: str, job: Object) -> None:
+    assert until_created(plane, f"{base(namespace)}/trainjobs", job) in (201, 409)
+
+
+def until_created(plane: RealControlPlane, path: str, body: Object) -> int:
+    """The first answers after etcd is back, or before a webhook is up, may be failures."""
+    end = time.monotonic() + 60
+    while True:
+        code, answer = plane.admin.raw("POST", path, body)
+        if code in (201, 409):
+            return code
+        assert time.monotonic() < end, answer
+        time.sleep(0.5)
+
+
+@pytest.fixture
+def bare_plane(plane: RealControlPlane, tmp_path: Path) -> Iterator[RealControlPlane]:
+    """A control plane of its own, with our CRDs and without JobSet."""
+    parts = ("kube-controller-manager", "kube-scheduler", "kwok")
+    with RealControlPlane(plane.programs, tmp_path / "bare", with_parts=parts) as running:
+        install_crds(running, ours_only=True)
+        yield running
+
+
+@pytest.mark.timeout(240)
+def test_jobset_may_be_installed_after_the_operator_and_no_restart_is_needed(bare_plane: RealControlPlane) -> None:
+    admin = bare_plane.admin
+    namespace = bare_plane.namespace("late")
+    with OperatorInThread(bare_plane.admin_kubeconfig) as operator:
+        create(admin, namespace, runtime("it", TORCH), trainjob("job", "it"))
+        message = "jobsets.jobset.x-k8s.io is not served by this API server"
+
+        def says_so(job: Object | None) -> bool:
+            return message in ((job or {}).get("status") or {}).get("message", "")
+
+        admin.until(f"{base(namespace)}/trainjobs/job", says_so, what="the message")
+        assert operator.operator.is_ready
+        bare_plane.install_jobset()
+        until_state(admin, namespace, "Complete")
+        assert operator.error is None
+
+
+class OperatorProcess:
+    """The operator as `trainwright operator` runs it, bound to the shipped roles."""
+
+    def __init__(self, installed: Installation, name: str, directory: Path) -> None:
+        configuration = directory / f"{name}.yaml"
+        configuration.write_text(installed.configuration())
+        self.name = name
+        script = (
+            "import logging, pathlib, sys; from trainwright.operator.run import run_operator;"
+            "from trainwright.operator.certificates import Policy;"
+            "logging.basicConfig(level=logging.INFO);"
+            "sys.exit(run_operator(config=pathlib.Path(sys.argv[1]), kubeconfig=pathlib.Path(sys.argv[2]),"
+            f"namespace={NAMESPACE!r}, identity=sys.argv[3], policy=Policy('x.svc', addresses=('127.0.0.1',))))"
+        )
+        argv = [sys.executable, "-c", script, str(configuration), str(installed.kubeconfig), name]
+        self.process = Process(name, argv, directory / f"{name}.log")
+
+
+@contextmanager
+def two_processes(plane: RealControlPlane, directory: Path) -> Iterator[tuple[OperatorProcess, OperatorProcess]]:
+    first, second = Installation(plane), Installation(plane)
+    first.install()
+    second.kubeconfig = first.kubeconfig
+    plane.admin.delete_if_there(LEASE)
+    # The API server calls the webhooks of the other one: the first will be stopped.
+    one, other = OperatorProcess(second, "one", directory), OperatorProcess(first, "other", directory)
+    try:
+        one.process.start()
+        plane.admin.until(LEASE, lambda lease: holder(lease) == "one", what="one leads")
+        other.process.start()
+        yield one, other
+    finally:
+        for part in (one, other):
+            part.process.stop(grace=0)
+        first.uninstall()
+
+
+def holder(lease: Object | None) -> str:
+    return ((lease or {}).get("spec") or {}).get("holderIdentity") or ""
+
+
+def test_a_leader_that_was_stopped_past_its_lease_writes_nothing_and_ends(
+    plane: RealControlPlane, tmp_path: Path
+) -> None:
+    namespace = plane.namespace("leader")
+    with two_processes(plane, tmp_path) as (one, other):
+        created = until_created(plane, f"{base(namespace)}/trainingruntimes", runtime("it", TORCH))
+        assert created == 201
+        create_when_possible(plane, namespace, trainjob("first", "it", "hang"))
+        until_state(plane.admin, namespace, "Running", "first")
+        os.kill(one.process.pid, signal.SIGSTOP)
+        plane.admin.until(LEASE, lambda lease: holder(lease) == "other", what="the other leads", seconds=30)
+        expired = time.time()
+        create_when_possible(plane, namespace, trainjob("second", "it"))
+        until_state(plane.admin, namespace, "Complete", "second")
+        os.kill(one.process.pid, signal.SIGCONT)
+        end = time.monotonic() + 5
+        while one.process.is_alive():
+            assert time.monotonic() < end, "the old leader should have ended"
+            time.sleep(0.05)
+        time.sleep(1)
+        late = [
+            request
+            for request in requests(plane.audit_events(), user=USER)
+            if request.is_write and request.at > expired and request.resource == "leases" and "one" in str(request.sent)
+        ]
+        assert [str(request) for request in late if request.succeeded] == []
+        assert other.process.is_alive()
+
+
+def test_on_sigterm_the_leader_lets_go_of_its_lease_and_ends_with_0(plane: RealControlPlane, tmp_path: Path) -> None:
+    with two_processes(plane, tmp_path) as (one, _):
+        begun = time.monotonic()
+        one.process.stop(grace=10)
+        assert time.monotonic() - begun < 10
+        plane.admin.until(LEASE, lambda lease: holder(lease) == "other", what="the other leads", seconds=3)

@@ -116,18 +116,19 @@ class _Sources:
         self.job = job
         self.runtime = runtime
 
-    def of(self, origin: Origin) -> Source:
+    def of(self, origin: Origin, inner: str = "") -> Source:
+        """`inner` leads to an item of a list that was set as a whole: the list is the origin, the item has the line."""
         if origin.layer == RUNTIME:
-            return _in(self.runtime, origin)
+            return _in(self.runtime, origin, inner)
         if origin.layer in (TRAIN_JOB, OVERRIDE, PATCH):
             if not self.job.has(origin.field):  # the schema's default, or the namespace of the command line
                 return Source(DEFAULT, self.job.kind, origin.field, "", 0)
-            return _in(self.job, origin)
+            return _in(self.job, origin, inner)
         return Source(*origin, "", 0)
 
 
-def _in(document: Document, origin: Origin) -> Source:
-    return Source(*origin, document.file, document.line(origin.field))
+def _in(document: Document, origin: Origin, inner: str) -> Source:
+    return Source(*origin, document.file, document.line(origin.field + inner))
 
 
 def _traced(obj: Json, trace: Trace, sources: _Sources) -> Iterator[Field]:
@@ -136,15 +137,7 @@ def _traced(obj: Json, trace: Trace, sources: _Sources) -> Iterator[Field]:
         identity = _identity(path)
         for place, value in scalars(leaf.value, leaf.place):
             inner = place[len(leaf.place) :]
-            source = sources.of(_inside(last.origin, inner, sources))
-            yield Field(place, identity + inner, value, source, _lost(lost, sources))
-
-
-def _inside(origin: Origin, inner: str, sources: _Sources) -> Origin:
-    """The exact place of a list's item, where the list was copied as it stood."""
-    document = sources.runtime if origin.layer == RUNTIME else sources.job
-    exact = origin._replace(field=origin.field + inner)
-    return exact if inner and origin.layer != PLUGIN and document.has(exact.field) else origin
+            yield Field(place, identity + inner, value, sources.of(last.origin, inner), _lost(lost, sources))
 
 
 def _lost(settings: Sequence[Setting], sources: _Sources) -> list[tuple[Any, Source]]:

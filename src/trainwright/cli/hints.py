@@ -42,6 +42,8 @@ def hint(error: FieldError, runtime_names: Callable[[], Iterable[str]]) -> str:
     """How to mend an error; `runtime_names` are those a TrainJob could name."""
     if missing := _NOT_FOUND.search(error.detail):
         names = sorted(runtime_names())
+        if missing[1] in names:
+            return "mend the runtime first: it is refused itself"
         near = get_close_matches(missing[1], names, 1)
         return f'did you mean "{near[0]}"?' if near else f"runtimes there are: {', '.join(names)}"
     for phrase, advice in _HINTS:

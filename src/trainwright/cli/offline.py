@@ -72,9 +72,10 @@ class Offline:
 
     def find_runtime(self, ref: RuntimeRef, namespace: str) -> Document | None:
         """The runtime a TrainJob names: of the files, else of those that ship."""
+        home = namespace if ref.kind == "TrainingRuntime" else ""
         for document in self.runtimes:
-            at_home = ref.kind != "TrainingRuntime" or document.value["metadata"]["namespace"] == namespace
-            if document.kind == ref.kind and document.name == ref.name and at_home:
+            place = document.value["metadata"].get("namespace", "") if home else ""
+            if (document.kind, document.name, place) == (ref.kind, ref.name, home):
                 return document
         return shipped_runtime(ref.name) if ref.kind == "ClusterTrainingRuntime" else None
 
@@ -121,8 +122,24 @@ def _check_version(document: Document) -> None:
         raise Failure(f"{where}: there is no {document.kind} in {version}; {API_VERSION} has {', '.join(known)}")
     if version.split("/")[0] != GROUP and document.kind in known:
         raise Failure(f"{where}: {document.kind} has apiVersion {API_VERSION}, not {version}")
-    if document.kind in known and not document.name:
-        raise Failure(f"{where}: the {document.kind} has no metadata.name")
+    if document.kind in known:
+        _check_metadata(document)
+
+
+def _check_metadata(document: Document) -> None:
+    """No server could even read metadata of other types; YAML makes numbers and booleans out of unquoted text."""
+    metadata = document.value.get("metadata") or {}
+    if not metadata.get("name"):
+        raise Failure(f"{document.file}:{document.line('metadata')}: the {document.kind} has no metadata.name")
+    texts = {f"metadata.{field}": metadata[field] for field in ("name", "namespace") if field in metadata}
+    for field in ("labels", "annotations"):
+        values = metadata.get(field) or {}
+        if not isinstance(values, dict):
+            raise Failure(f"{document.file}:{document.line(f'metadata.{field}')}: metadata.{field} must be a mapping")
+        texts |= {f"metadata.{field}[{key}]": value for key, value in values.items()}
+    for field, value in texts.items():
+        if not isinstance(value, str):
+            raise Failure(f"{document.file}:{document.line(field)}: {field} must be text: write {value!r} in quotes")
 
 
 def _check_unique(documents: Sequence[Document]) -> None:

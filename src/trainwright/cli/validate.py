@@ -105,5 +105,7 @@ def _print_error(offline: Offline, document: Document, error: FieldError) -> Non
 
 
 def _where(document: Document, field: str) -> str:
-    place = field.replace("RuntimeRef", "runtimeRef") or "metadata.name"
-    return f"{document.file}:{document.line(place)}: {field or 'metadata.name'}"
+    """`file:line: field`; an error of the whole object stands at its first line."""
+    if not field:
+        return f"{document.file}:{document.place.line}"
+    return f"{document.file}:{document.line(field.replace('RuntimeRef', 'runtimeRef'))}: {field}"

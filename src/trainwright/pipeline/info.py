@@ -176,7 +176,7 @@ def make_info(
     """The template with the TrainJob's overrides in it, before any plugin."""
     template = runtime.spec.template if runtime.spec else None
     if template is None or not isinstance(template.spec, dict):
-        raise TemplateInvalid("unsupported runtimeTemplateSpec")
+        raise TemplateInvalid("unsupported runtimeTemplateSpec: the runtime has no JobSet template")
     if job.spec is None:
         raise TemplateInvalid("the TrainJob has no spec")
     metadata = template.metadata or {}

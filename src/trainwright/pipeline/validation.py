@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from trainwright.api.runtime import TrainingRuntime
 from trainwright.api.trainjob import RuntimeRef, TrainJob
+from trainwright.pipeline.errors import TemplateInvalid
 from trainwright.pipeline.framework import Framework
 from trainwright.pipeline.info import NUM_PROC_PER_NODE_ANNOTATION, make_info
 from trainwright.pipeline.mutation import WORDS
@@ -55,7 +56,12 @@ def validate_trainjob(
         verdict.warnings.append(f'Referenced ClusterTrainingRuntime "{runtime.metadata.name}" {DEPRECATION_POLICY}')
     verdict.warnings.extend(_older_spellings(job, runtime))
     verdict.errors.extend(_annotation_faults(job, old))
-    info = make_info(job, runtime, observed)
+    try:
+        info = make_info(job, runtime, observed)
+    except TemplateInvalid as error:
+        reference = runtime_ref_text(job.spec.runtime_ref) if job.spec else "null"
+        verdict.errors.append(invalid_value("spec.runtimeRef", reference, str(error)))
+        return verdict
     for finding in framework.validate(info, old):
         if isinstance(finding, str):
             verdict.warnings.append(finding)

@@ -24,7 +24,8 @@ class Authenticator:
         self._users = {token.encode(): user for token, user in (users or {}).items()}
 
     def user_of(self, header: str) -> User:
-        """Raises 401 for bad credentials. Without any, the user is anonymous and has no rights beyond health and version."""
+        """Raises 401 for bad credentials. Without any, the user is anonymous and has no rights beyond health and
+        version."""
         if not header:
             return ANONYMOUS
         scheme, _, token = header.partition(" ")

@@ -101,9 +101,7 @@ def parse_yaml(body: bytes) -> tuple[Any, list[str]]:
     import yaml
 
     try:
-        events = 0
-        for event in yaml.parse(body, Loader=_loader(yaml)):
-            events += 1
+        for events, event in enumerate(yaml.parse(body, Loader=_loader(yaml))):
             if isinstance(event, yaml.AliasEvent):
                 raise ValueError("yaml: aliases are not supported")
             if events > 400_000:

@@ -139,8 +139,8 @@ class CustomStrategy(Strategy):
         before = set((old or {"metadata": {}})["metadata"].get("finalizers") or ())
         added = sorted(set(obj["metadata"].get("finalizers") or ()) - before)
         return [
-            f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name to avoid accidental conflicts with other'
-            " finalizer writers"
+            f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name to avoid accidental'
+            " conflicts with other finalizer writers"
             for name in added
             if "/" not in name and name not in ("orphan", "foregroundDeletion", "kubernetes")
         ]

@@ -72,7 +72,8 @@ def check_kind(served: Type, value: Json) -> Any:
         return version_mismatch(version, served.api_version)
     if kind and kind != served.kind:
         raise bad_request(
-            f'{kind} in version "{served.version}" cannot be handled as a {served.kind}: the path takes {served.kind} objects'
+            f'{kind} in version "{served.version}" cannot be handled as a {served.kind}:'
+            f" the path takes {served.kind} objects"
         )
     value["apiVersion"], value["kind"] = served.api_version, served.kind
     return None

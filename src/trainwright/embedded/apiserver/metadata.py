@@ -220,8 +220,8 @@ def finalizers(metadata: Json) -> list[FieldError]:
 def validate_update(metadata: Json, old: Json, *, namespaced: bool, repeats: int = 1) -> list[FieldError]:
     """The rules for a change; the name was fixed when the object was made.
 
-    The real server runs the rules of an update once for all kinds and once more in the kind's own validation, and some kinds run
-    those of a create as well (`repeats`): texts are printed once, causes are not, and clients see them.
+    The real server runs the rules of an update once for all kinds and once more in the kind's own validation, and some
+    kinds run those of a create as well (`repeats`): texts are printed once, causes are not, and clients see them.
     """
     found: list[FieldError] = []
     name = metadata.get("name", "")

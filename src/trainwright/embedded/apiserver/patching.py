@@ -125,7 +125,8 @@ def _keep_type(served: Type, patched: Json) -> None:
     version, kind = patched.get("apiVersion"), patched.get("kind")
     if version != served.api_version:
         raise bad_request(
-            f"the API version in the data ({version or ''}) does not match the expected API version ({served.api_version})"
+            f"the API version in the data ({version or ''}) does not match the expected API version"
+            f" ({served.api_version})"
         )
     if kind != served.kind and not served.custom:
         raise bad_request(f"the kind in the data ({kind or ''}) does not match the expected kind ({served.kind})")

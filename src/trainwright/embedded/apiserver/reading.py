@@ -20,6 +20,12 @@ from .store import Key
 from .types import Type
 
 WAIT_SECONDS = 3.0
+STALE_CONTINUE = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without"
+    " the continue parameter, or use the continue token in this response to retrieve the remainder of the results."
+    " Continuing with the provided token results in an inconsistent list - objects that were created, modified, or"
+    " deleted between the time the first chunk was returned and now may show up in the list."
+)
 
 
 def form_of(call: Call) -> Form:
@@ -127,13 +133,7 @@ async def collect(api: Api, call: Call, chosen: Selection) -> Page:
             exact = api.state.version
         if exact < table.floor:
             if token:
-                raise errors.expired(
-                    "The provided continue parameter is too old to display a consistent list result. You can start a new list"
-                    " without the continue parameter, or use the continue token in this response to retrieve the remainder of"
-                    " the results. Continuing with the provided token results in an inconsistent list - objects that were"
-                    " created, modified, or deleted between the time the first chunk was returned and now may show up in the"
-                    " list."
-                )
+                raise errors.expired(STALE_CONTINUE)
             raise errors.expired(f"The resourceVersion for the provided list is too old: {exact} ({table.floor})")
         version, source = exact, table.at(exact, call.namespace, after)
     return _page(source, chosen, version, limit)

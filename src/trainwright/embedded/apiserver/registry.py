@@ -8,7 +8,7 @@ from .types import Type
 
 
 class Registry:
-    """Found by path (group, version, plural). `changes` counts, so that documents made from it know when they are stale."""
+    """Found by path (group, version, plural). `changes` counts, so that documents made from it know their age."""
 
     def __init__(self, builtin: Iterable[Type]) -> None:
         self._types: dict[tuple[str, str, str], Type] = {}

@@ -204,8 +204,8 @@ class Reviews:
             raise errors.not_found("", resource, reference.get("name", ""))
         if reference.get("uid") and reference["uid"] != stored.uid:
             text = (
-                f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record. The object"
-                " might have been deleted and then recreated"
+                f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record."
+                " The object might have been deleted and then recreated"
             )
             raise errors.conflict("", resource, reference["name"], text)
         return {"kind": kind, "name": stored.key.name, "uid": stored.uid}

@@ -54,7 +54,7 @@ _read_envelope = msgspec.json.Decoder(_Envelope).decode
 
 
 class Stored(msgspec.Struct, gc=False, frozen=True):
-    """One version of one object. `data` is its JSON without apiVersion and kind, which depend on the version asked for."""
+    """One version of one object. `data` is its JSON without apiVersion and kind: they depend on who asks."""
 
     key: Key
     version: int
@@ -172,8 +172,8 @@ class State:
     def load(self) -> None:
         for row in self.store.load():
             self._load(row)
-        # A write that was assigned a version but never reached the disk was never acknowledged either, yet a watcher of the previous
-        # process cannot have seen it: only committed events are sent. So the log's last key is where to go on.
+        # A version that never reached the disk was never acknowledged, nor seen by a watcher: only committed events
+        # are sent. So the log's last key is where to go on.
         self.version = self._assigned = self.store.last_version()
         for table in self.tables.values():
             table.floor = self.version
@@ -265,7 +265,8 @@ class State:
             return
         for write in batch:
             version, stored, key, future = self._waiting.popleft()
-            assert version == write.version and stored is not None
+            assert version == write.version
+            assert stored is not None
             if self._head.get(key, ...) is (None if write.value is None else stored):
                 del self._head[key]
             self._publish(key, stored, deleted=write.value is None)
@@ -274,7 +275,7 @@ class State:
         self._progress.set()
 
     def _fail(self, count: int, error: Exception) -> None:
-        """Nothing of this batch is stored, and the store refuses what was queued behind it, because it may build on it."""
+        """Nothing of this batch is stored, and the store refuses what was queued behind it: it may build on it."""
         if not isinstance(error, StoreOutdated):
             self._epoch += 1
         failed = [self._waiting.popleft() for _ in range(count)]

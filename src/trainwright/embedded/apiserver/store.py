@@ -110,8 +110,8 @@ class Store:
             holder = os.read(handle, 32).decode(errors="replace").strip() or "unknown"
             os.close(handle)
             raise StoreLocked(
-                f"another process (pid {holder}) already serves {self.directory}: use it, end it with `trainwright down`,"
-                " or choose another --dir"
+                f"another process (pid {holder}) already serves {self.directory}: use it, end it with"
+                " `trainwright down`, or choose another --dir"
             ) from None
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)

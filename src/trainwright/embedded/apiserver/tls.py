@@ -128,7 +128,7 @@ class Authority:
 
 
 def _still_good(cert: Path, hosts: tuple[str, ...]) -> bool:
-    """Whether it covers these hosts and is not about to end; read from a note beside it, so that no parser is needed."""
+    """Whether it covers these hosts and is not about to end; read from a note beside it, not parsed."""
     try:
         *covered, end = cert.with_suffix(".hosts").read_text().split()
         left = datetime.datetime.fromisoformat(end) - datetime.datetime.now(datetime.UTC)

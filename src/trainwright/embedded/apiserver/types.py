@@ -24,6 +24,8 @@ from .fieldmanager.manager import FieldManager
 from .fieldmanager.nodes import UNTYPED, Node
 from .state import Stored
 
+NOTHING: FieldSet = {}
+SPEC: FieldSet = {"f:spec": {}}
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
@@ -47,11 +49,11 @@ class Strategy:
     tracks_generation = False
     returns_deleted = False  # DELETE answers with the object instead of a Status
     metadata_repeats = 0  # how often the kind's own update validation judges the metadata once more
-    ignored_on_main: FieldSet = {}
-    ignored_on_status: FieldSet = {"f:spec": {}}
+    ignored_on_main: FieldSet = NOTHING
+    ignored_on_status: FieldSet = SPEC
 
     def decode(self, obj: Json) -> tuple[Json, list[str]]:
-        """The object as this kind knows it, and the unknown fields it had. Raises ValueError with the decoder's words."""
+        """The object as this kind knows it, and its unknown fields. Raises ValueError in the decoder's words."""
         return obj, []
 
     def empty(self) -> Json:

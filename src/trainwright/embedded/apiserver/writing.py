@@ -285,8 +285,8 @@ def _finished(meta: Json, old: Json) -> bool:
 def uid_mismatch(served: Type, key: Key, wanted: str, found: str) -> StatusError:
     path = "/".join(part for part in ("/registry", served.group, served.plural, key.namespace, key.name) if part)
     why = (
-        f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed:"
-        f" UID in precondition: {wanted}, UID in object meta: {found}"
+        f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg:"
+        f" Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
     )
     return errors.conflict(served.group, served.plural, key.name, why)
 

@@ -24,7 +24,7 @@ ServiceResolver = Callable[[str, str, int], tuple[str, int] | None]
 
 
 class WebhookFailed(Exception):
-    """The webhook could not be asked, or its answer could not be understood. The failure policy decides what follows."""
+    """The webhook could not be asked, or its answer not understood. The failure policy decides what follows."""
 
 
 class WebhookCaller:
@@ -44,7 +44,8 @@ class WebhookCaller:
             self._session = None
 
     async def call(self, webhook: Webhook, request: Json) -> list[Json]:
-        """The JSON patch the webhook wants (empty if none). Raises `StatusError` if it refuses, `WebhookFailed` if it fails."""
+        """The JSON patch the webhook wants (empty if none). Raises `StatusError` if it refuses, `WebhookFailed` if it
+        fails."""
         version = next((v for v in webhook.versions if v in ("v1", "v1beta1")), "")
         if not version:
             raise WebhookFailed("does not accept known AdmissionReview versions (v1, v1beta1)")
@@ -65,8 +66,8 @@ class WebhookCaller:
         found = self._resolve(namespace, name, port) if self._resolve is not None else None
         if found is None:
             raise WebhookFailed(
-                f'service "{name}" in namespace "{namespace}" has no known address: this server resolves only services it was'
-                " told about; use clientConfig.url"
+                f'service "{name}" in namespace "{namespace}" has no known address: this server resolves only'
+                " services it was told about; use clientConfig.url"
             )
         path = service.get("path") or "/"
         return f"https://{found[0]}:{found[1]}{path}", f"{name}.{namespace}.svc"

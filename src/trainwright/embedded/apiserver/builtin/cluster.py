@@ -8,7 +8,6 @@ from ....schema.names import dns1123_label_faults
 from ..errors import Json, forbidden
 from .strategy import BuiltinStrategy, StatusStrategy
 
-
 IMMORTAL = ("default", "kube-system", "kube-public")
 
 
@@ -74,8 +73,6 @@ class Namespaces(StatusStrategy):
 
 
 class Nodes(StatusStrategy):
-    ignored_on_status = {"f:spec": {}}
-
     def default(self, obj: Json) -> None:
         status = obj.setdefault("status", {})
         if status.get("capacity") and not status.get("allocatable"):

@@ -8,9 +8,9 @@ from ....schema import errors as field
 from ....schema.errors import FieldError
 from ....schema.selectors import selector_of
 from ..errors import Json
-from ..warnings import warn
 from ..metadata import shared
 from ..state import Stored
+from ..warnings import warn
 from .podrules import validate_pod_spec
 from .podtemplates import default_pod_spec
 from .strategy import StatusStrategy
@@ -69,7 +69,8 @@ class Jobs(StatusStrategy):
         selector["batch.kubernetes.io/controller-uid"] = meta.get("uid", "")
 
     def on_read(self, obj: Json) -> None:
-        """Defaulting gives a job the labels of its template. The generated ones come too late for it on a create, so they are
+        """Defaulting gives a job the labels of its template. The generated ones come too late for it on a create, so
+        they are
         stored with the first update; until then every read adds them."""
         labels = (obj["spec"]["template"].get("metadata") or {}).get("labels")
         if labels and not obj["metadata"].get("labels"):

@@ -165,7 +165,8 @@ def _environment(variables: list[Json], at: str) -> list[FieldError]:
                 if key in source
             ]
             if not kinds:
-                text = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+                text = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef`"
+                text += " or `fileKeyRef`"
                 found.append(field.invalid(f"{where}.valueFrom", "", text))
             elif variable.get("value"):
                 found.append(field.invalid(f"{where}.valueFrom", "", "may not be specified when `value` is not empty"))

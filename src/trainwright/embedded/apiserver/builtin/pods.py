@@ -8,6 +8,7 @@ from ....schema import errors as field
 from ....schema.errors import FieldError
 from ....schema.quantity import parse_quantity
 from ..errors import Json
+from ..fieldmanager.fieldset import FieldSet
 from .podrules import validate_pod_spec
 from .podtemplates import default_pod_spec
 from .strategy import StatusStrategy
@@ -27,6 +28,7 @@ SUBRESOURCES: dict[str, Any] = {
     "status": {"verbs": _STATUS},
 }
 UNSUPPORTED = frozenset({"attach", "exec", "portforward", "proxy", "ephemeralcontainers", "resize"})
+IGNORED_ON_STATUS: FieldSet = {"f:spec": {}, "f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}}
 _TOLERATIONS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 IMMUTABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
@@ -39,7 +41,7 @@ class Pods(StatusStrategy):
     metadata_repeats = 1
     tracks_generation = True
     returns_deleted = True
-    ignored_on_status = {"f:spec": {}, "f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}}
+    ignored_on_status = IGNORED_ON_STATUS
 
     def default(self, obj: Json) -> None:
         default_pod_spec(obj.setdefault("spec", {}), is_pod=True)

@@ -46,6 +46,7 @@ class PersistentVolumeClaims(StatusStrategy):
             return {k: v for k, v in spec.items() if k not in ("resources", "volumeName", "volumeAttributesClassName")}
 
         if fixed(obj["spec"]) != fixed(old["spec"]):
-            text = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+            text = "spec is immutable after creation except resources.requests and volumeAttributesClassName"
+            text += " for bound claims"
             return [field.forbidden("spec", text)]
         return []

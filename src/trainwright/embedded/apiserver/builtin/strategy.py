@@ -6,10 +6,14 @@ from ....schema import kubernetes
 from ....schema.errors import FieldError
 from ....schema.strategic import MergeSchema
 from ..errors import Json
+from ..fieldmanager.fieldset import FieldSet
 from ..fieldmanager.nodes import UNTYPED, Node, object_node
 from ..metadata import standard_finalizers
 from ..types import Strategy
 from ..wire import table
+
+
+STATUS_FIELD: FieldSet = {"f:status": {}}
 
 
 class BuiltinStrategy(Strategy):
@@ -52,5 +56,4 @@ class StatusStrategy(BuiltinStrategy):
     """A kind with a status subresource."""
 
     has_status = True
-    ignored_on_main = {"f:status": {}}
-    ignored_on_status = {"f:spec": {}}
+    ignored_on_main = STATUS_FIELD

@@ -39,7 +39,7 @@ def allowed_conflicts(node: Node, live: Json, version: str) -> FieldSet:
 
 
 def refresh(obj: Json, config: Json) -> None:
-    """Keep the annotation in step with what kubectl applies server-side, so that client-side apply still works after it."""
+    """Keep the annotation in step with what kubectl applies, so that client-side apply still works afterwards."""
     copy = {**config, "metadata": dict(config.get("metadata") or {})}
     annotations = dict(copy["metadata"].get("annotations") or {})
     annotations.pop(ANNOTATION, None)

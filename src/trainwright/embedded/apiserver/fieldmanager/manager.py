@@ -49,7 +49,7 @@ class FieldManager:
         empty: Json | None = None,
     ) -> None:
         self.node = node
-        # What a create is compared with. Of a built-in kind this is Go's zero value, in which structs are already there.
+        # What a create is compared with. Of a built-in kind this is Go's zero value, which has its structs already.
         self.empty: Json = empty or {"metadata": {}}
         self.version = version
         self.kind = kind

@@ -49,7 +49,8 @@ def item_element(node: ListNode, item: Any) -> str:
             keys[name] = node.defaults[name]
         else:
             raise TypedError(
-                f'associative list with keys has an element that omits key field "{name}" (and doesn\'t have default value)'
+                f'associative list with keys has an element that omits key field "{name}"'
+                " (and doesn't have default value)"
             )
     if len(keys) > 1:
         keys = dict(sorted(keys.items()))

@@ -14,9 +14,9 @@ import sys
 from pathlib import Path
 
 PACKAGES = (
-    ("admissionregistration/v1", "apps/v1", "authentication/v1", "authorization/v1", "autoscaling/v1", "autoscaling/v2")
-    + ("batch/v1", "coordination/v1", "core/v1", "discovery/v1", "events/v1", "node/v1", "policy/v1", "rbac/v1")
-    + ("scheduling/v1",)
+    *("admissionregistration/v1", "apps/v1", "authentication/v1", "authorization/v1", "autoscaling/v1"),
+    *("autoscaling/v2", "batch/v1", "coordination/v1", "core/v1", "events/v1", "node/v1", "policy/v1", "rbac/v1"),
+    "scheduling/v1",
 )
 ROOTS = {
     "admissionregistration/v1": ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"],

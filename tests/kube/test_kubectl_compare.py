@@ -14,6 +14,8 @@ from kubectl.kubectl import Kubectl
 from kubectl.steps import STEPS, Step
 from trainwright.testing.controlplane import CLEANERS, RealControlPlane
 
+pytestmark = pytest.mark.timeout(900)  # the first test plays all steps on both servers
+
 Pair = tuple[transcript.Transcript, transcript.Transcript]
 
 

@@ -14,6 +14,9 @@ from kubectl.kubectl import Kubectl
 from kubectl.steps import STEPS, Step
 
 
+pytestmark = pytest.mark.timeout(600)  # the first test plays all steps
+
+
 @pytest.fixture(scope="module")
 def said(kubectl_program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[transcript.Transcript]:
     directory = tmp_path_factory.mktemp("api-only")

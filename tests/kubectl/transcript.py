@@ -38,8 +38,10 @@ def run(kubectl: Kubectl, steps: Iterable[Step]) -> Transcript:
 
 
 def masked(text: str) -> str:
-    if text.startswith("{"):
-        text = json.dumps(json.loads(text), indent=1, sort_keys=True)
+    try:
+        text = json.dumps(json.loads(text), indent=1, sort_keys=True)  # the order of keys is no answer
+    except ValueError:
+        pass
     for pattern, mask in _MASKS:
         text = re.sub(pattern, mask, text)
     return text

@@ -85,7 +85,8 @@ def _patch(call: Call, kind: str, options: WriteOptions) -> writing.Compute:
             )
 
     def compute(old: Json | None) -> Json:
-        assert old is not None
+        if old is None:  # a PUT may create some kinds, a patch has nothing to start from
+            raise errors.not_found(served.group, served.plural, call.name)
         patched = _run(served, kind, old, value)
         if not isinstance(patched, dict):
             raise bad_request("the patch does not leave an object")

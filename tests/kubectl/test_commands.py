@@ -13,7 +13,6 @@ from kubectl import transcript
 from kubectl.kubectl import Kubectl
 from kubectl.steps import STEPS, Step
 
-
 pytestmark = pytest.mark.timeout(600)  # the first test plays all steps
 
 

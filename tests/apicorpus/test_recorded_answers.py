@@ -1,7 +1,7 @@
 """The embedded server answers as kube-apiserver 1.36.4 answered when the conversations in scenarios/ were recorded.
 
-Every `must` and every `should` check has to hold. What is judged `could` (answers with status 500, texts that quote Go's internals) is listed
-in docs/embedded.md where it differs.
+Every `must` and every `should` check has to hold. What is judged `could` (answers with status 500, texts that quote
+Go's internals) is listed in docs/embedded.md where it differs.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from ..metadata import standard_finalizers
 from ..types import Strategy
 from ..wire import table
 
-
 STATUS_FIELD: FieldSet = {"f:status": {}}
 
 

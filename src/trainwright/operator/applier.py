@@ -15,13 +15,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from trainwright.api.metadata import ObjectMeta
 from trainwright.api.resources import CONFIG_MAPS, JOB_SETS, POD_GROUPS, SECRETS, VOLCANO_POD_GROUPS, Resource
 from trainwright.api.trainjob import TrainJob
 from trainwright.client import AlreadyExists, Client, NotFound
-from trainwright.client.errors import ApiError, Conflict, Invalid
+from trainwright.client.errors import ApiError, Conflict, Invalid, Status
 from trainwright.operator.views import Partial
-from trainwright.pipeline import Apply, CreateOnce, NameTaken
+from trainwright.pipeline import Apply, CreateOnce, JobSet, NameTaken
 
 FIELD_MANAGER = "trainer"
 
@@ -45,7 +47,7 @@ class Applier:
 
     async def apply(
         self, objects: Sequence[Apply | CreateOnce], owner: TrainJob, *, has_job_set: bool
-    ) -> ObjectMeta | None:
+    ) -> JobSet | None:
         """Writes all, in order. `has_job_set`: the store shows a JobSet of this uid. Returns the JobSet's metadata if
         written.
         """
@@ -59,16 +61,16 @@ class Applier:
                 if isinstance(intention, CreateOnce) or resource is SECRETS:  # what cannot be read cannot be applied
                     await self._create_once(resource, name, intention.object, owner)
                 else:
-                    written = await self._apply(resource, name, intention.object, owner)
+                    answer = await self._apply(resource, name, intention.object, owner)
                     if resource is JOB_SETS:
-                        job_set = written
+                        job_set = msgspec.json.decode(answer, type=JobSet)
             except Conflict:
                 raise  # somebody was faster: read again, no news for the user
             except ApiError as error:
                 raise NotWritten(resource.kind, name, error) from error
         return job_set
 
-    async def _apply(self, resource: Resource, name: str, body: dict[str, Any], owner: TrainJob) -> ObjectMeta:
+    async def _apply(self, resource: Resource, name: str, body: dict[str, Any], owner: TrainJob) -> bytes:
         namespace = owner.metadata.namespace
         present = await self._look(resource, name, namespace)
         if present is not None:
@@ -78,14 +80,14 @@ class Applier:
                 raise Replaced(f'{resource.kind} "{name}" is being deleted')
             body = {**body, "metadata": {**body["metadata"], "uid": present.uid}}
         try:
-            written: Partial = await self._client.apply(
-                resource, body, name=name, namespace=namespace, field_manager=FIELD_MANAGER, decode=Partial
+            answer: bytes = await self._client.apply(
+                resource, body, name=name, namespace=namespace, field_manager=FIELD_MANAGER, decode=bytes
             )
         except Invalid as error:
             if error.is_about_uid:
                 raise Replaced(str(error)) from error
             raise
-        return written.metadata
+        return answer
 
     async def _create_once(self, resource: Resource, name: str, body: dict[str, Any], owner: TrainJob) -> None:
         try:
@@ -147,8 +149,6 @@ class Replaced(Conflict):
     """The object under this name is not the one we looked at a moment ago."""
 
     def __init__(self, message: str) -> None:
-        from trainwright.client.errors import Status
-
         super().__init__(Status(code=409, reason="Conflict", message=message))
 
 

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from trainwright.api.metadata import ObjectMeta
 from trainwright.api.resources import JOB_SETS, TRAIN_JOBS
 from trainwright.api.trainjob import COMPLETE, FAILED, TrainJob
 from trainwright.client import ApiError, Client, Conflict, DeleteOptions, NotFound
@@ -88,19 +87,19 @@ class TrainJobReconciler:
         if live is None:
             return Done()  # gone or replaced: the watch will tell
         try:
-            revision = await self._converge(live)
+            revision, job_set = await self._converge(live)
         except RuntimeNotSupported as error:
             return await self._write_status(live, job_set, problem=error)
         except (PipelineError, NotWritten) as error:
             await self._tell(live, error)
             await self._write_status(live, job_set, problem=str(error))
             raise NotYet(str(error)) from (error.error if isinstance(error, NotWritten) else error)
-        return await self._write_status(live, self._job_set_of(live), revision=revision)
+        return await self._write_status(live, job_set, revision=revision)
 
     # Converging
 
-    async def _converge(self, job: TrainJob) -> str:
-        """Resolve, build, write. Returns the name of the revision that the job runs from."""
+    async def _converge(self, job: TrainJob) -> tuple[str, JobSet | None]:
+        """Resolve, build, write. Returns the name of the revision that the job runs from, and its JobSet."""
         if not self._views.job_sets.is_served:
             raise PipelineError(not_served(JOB_SETS.group_resource))
         present = self._views.job_sets.store.get(_key(job))
@@ -124,8 +123,9 @@ class TrainJobReconciler:
         config_maps = [item for item in plan.objects if item.object["kind"] == "ConfigMap"]
         objects = [item for item in config_maps if not self._has_config_map(job, _name(item))] if runs else plan.objects
         written = await self._applier.apply(objects, job, has_job_set=job_set is not None)
-        self._remember(job, written or (job_set.metadata if job_set else None), frozenset(map(_name, config_maps)))
-        return revision.name
+        job_set = written or job_set
+        self._remember(job, job_set, frozenset(map(_name, config_maps)))
+        return revision.name, job_set
 
     def _is_converged(self, job: TrainJob, job_set: JobSet | None) -> bool:
         """What we last built is there as we left it; while the JobSet runs, that it is there is enough."""
@@ -142,9 +142,10 @@ class TrainJobReconciler:
             job_set.metadata.generation,
         )
 
-    def _remember(self, job: TrainJob, job_set: ObjectMeta | None, children: frozenset[str]) -> None:
+    def _remember(self, job: TrainJob, job_set: JobSet | None, children: frozenset[str]) -> None:
         if job_set is not None:
-            self._built[job.metadata.uid] = _Built(job.metadata.generation, job_set.uid, job_set.generation, children)
+            metadata = job_set.metadata
+            self._built[job.metadata.uid] = _Built(job.metadata.generation, metadata.uid, metadata.generation, children)
 
     # Ending
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -17,13 +17,15 @@ T = TypeVar("T")
 
 
 @asynccontextmanager
-async def connected(cluster: ClusterDirectory) -> AsyncIterator[Client]:
-    """A client of the local cluster that is up."""
+async def connected(
+    cluster: ClusterDirectory, on_warning: Callable[[str], None] | None = None
+) -> AsyncIterator[Client]:
+    """A client of the local cluster that is up; what the server warns of goes to `on_warning`."""
     if cluster.running_pid() is None:
         raise Failure(
             f"no local cluster is running on {cluster.path}; start one with: trainwright up --detach{cluster.flag()}"
         )
-    async with Client.to(kubeconfig.load(cluster.kubeconfig)) as client:
+    async with Client.to(kubeconfig.load(cluster.kubeconfig), on_warning=on_warning) as client:
         yield client
 
 

@@ -16,14 +16,14 @@ import os
 import signal
 import ssl
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from importlib.resources import files
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import uvloop
-import yaml
 
+from trainwright.cli import shipped
 from trainwright.cli.directory import ClusterDirectory
 from trainwright.cli.failure import Failure
 from trainwright.cli.up import READY
@@ -34,8 +34,10 @@ from trainwright.embedded.apiserver import ApiServer, StoreError
 from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.node.node import LocalNode, NodeConfig
 from trainwright.embedded.workloads.controllers import workload_controllers
+from trainwright.operator.configuration import CertManagementConfig, Configuration, WebhookConfig, local
 from trainwright.operator.manager import Operator
 
+LOOPBACK = "127.0.0.1"
 POLL_SECONDS = 0.02
 
 
@@ -55,26 +57,37 @@ async def _serve(cluster: ClusterDirectory, port: int, api_only: bool, ready: Ca
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
-    async with ApiServer(cluster.path, port) as server:
-        await server.install(_shipped("crds"))
+    services: dict[tuple[str, str], int] = {}
+    async with ApiServer(cluster.path, port, resolve_service=partial(_address_of, services)) as server:
+        await server.install(shipped.crds())
         if api_only:
             ready()
             await stopped.wait()
             return
-        await server.install(_shipped("runtimes"))
+        await server.install(shipped.system(server.ca_file.read_bytes()))
+        await server.install(shipped.runtimes())
         async with Client.to(kubeconfig.load(server.kubeconfig)) as client:
-            controllers = _Controllers(client, server, cluster)
+            controllers = _Controllers(client, server, cluster, services)
             await _until(stopped, controllers.run(ready))
             await controllers.end_pods()
+
+
+def _address_of(services: dict[tuple[str, str], int], namespace: str, name: str, port: int) -> tuple[str, int] | None:
+    """Where a service is on this machine: there is no proxy, so the API server asks for the few that it calls."""
+    found = services.get((namespace, name))
+    return (LOOPBACK, found) if found else None
 
 
 class _Controllers:
     """Everything that acts through the API: it would run as well against any other server."""
 
-    def __init__(self, client: Client, server: ApiServer, cluster: ClusterDirectory) -> None:
-        self._operator = Operator(client)
+    def __init__(
+        self, client: Client, server: ApiServer, cluster: ClusterDirectory, services: dict[tuple[str, str], int]
+    ) -> None:
+        self._services = services
+        self._operator = Operator(client, _operator_configuration(server, cluster))
         self._workloads = Manager(client, workload_controllers(client))
-        certificate = server.issue_certificate("node", ["127.0.0.1", "localhost"])
+        certificate = server.issue_certificate("node", [LOOPBACK, "localhost"])
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         tls.load_cert_chain(certificate.cert, certificate.key)
         environment = {**os.environ, "PATH": _path_with_our_programs()}
@@ -90,8 +103,9 @@ class _Controllers:
             group.create_task(self._workloads.run(), name="workloads")
             group.create_task(self._node.run(ready=node_ready.set), name="node")
             await node_ready.wait()
-            while not (self._operator.is_ready and self._workloads.is_synced):  # noqa: ASYNC110 - a dozen sources
+            while not (self._operator.is_ready and self._workloads.is_synced):
                 await asyncio.sleep(POLL_SECONDS)
+            self._services[(shipped.SYSTEM_NAMESPACE, shipped.OPERATOR_SERVICE)] = self._operator.ports["webhook"]
             ready()
 
     async def end_pods(self) -> None:
@@ -117,12 +131,20 @@ def _path_with_our_programs() -> str:
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
 
 
-def _shipped(folder: str) -> Iterator[dict[str, Any]]:
-    """The objects of a folder of the package's manifests, in the order of their files."""
-    for path in sorted(Path(str(files("trainwright") / "manifests" / folder)).rglob("*.yaml")):
-        for document in yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader):
-            if document:
-                yield document
+def _operator_configuration(server: ApiServer, cluster: ClusterDirectory) -> Configuration:
+    """The operator as in a cluster, on loopback, with a certificate by the cluster's CA in place of cert-manager's."""
+    name = f"{shipped.OPERATOR_SERVICE}.{shipped.SYSTEM_NAMESPACE}.svc"
+    issued = server.issue_certificate("operator", [name])
+    directory = cluster.path / "operator"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    for source, target in ((issued.cert, "tls.crt"), (issued.key, "tls.key"), (server.ca_file, "ca.crt")):
+        (directory / target).write_bytes(Path(source).read_bytes())
+        (directory / target).chmod(0o600)
+    return msgspec.structs.replace(
+        local(),
+        webhook=WebhookConfig(host=LOOPBACK, port=0),
+        cert_management=CertManagementConfig(enable=False, cert_dir=str(directory)),
+    )
 
 
 def main() -> int:

@@ -92,7 +92,7 @@ class _Run:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._interrupt)
-        async with connected(self._cluster) as client:
+        async with connected(self._cluster, self._terminal.warn) as client:
             await self._submission.check_runtime(client)
             await self._make_way(client)
             await self._submission.create(client)

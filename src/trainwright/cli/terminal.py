@@ -32,6 +32,9 @@ class Terminal:
     def say(self, sentence: str = "") -> None:
         self._console.print(Text(sentence))
 
+    def warn(self, sentence: str) -> None:
+        self._console.print(Text.assemble(("Warning: ", "bold yellow"), sentence))
+
     def table(self, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
         """Columns as wide as their longest cell; the last one takes what is left."""
         widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]

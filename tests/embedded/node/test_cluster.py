@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 import os
 import signal
 import sys
@@ -16,6 +18,7 @@ from embedded.node.machine import PROBED, processes_marked
 from trainwright.api.resources import CONFIG_MAPS, EVENTS, JOB_SETS, JOBS, NODES, PODS, SECRETS, SERVICES
 from trainwright.client import ApiError, DeleteOptions
 from trainwright.embedded.node import tiers
+from trainwright.embedded.node.kubelet import SERVICE_ACCOUNTS
 from trainwright.embedded.node.record import PodDirectory, supervisor_of
 
 namespaces_only = pytest.mark.skipif(PROBED.name == "T0", reason=PROBED.reason)
@@ -231,6 +234,24 @@ async def test_volumes_reach_the_container_at_their_paths(cluster: Cluster) -> N
     await cluster.create(PODS, body)
     await cluster.until_pod("p", "Succeeded")
     assert await cluster.log("p") == "node-0\nsecretp shared\n"
+
+
+@namespaces_only
+async def test_a_pod_gets_a_token_for_its_service_account_with_the_audience_asked_for(cluster: Cluster) -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "trainer"}}
+    await cluster.create(SERVICE_ACCOUNTS, account)
+    asked = {"path": "token", "audience": "trainer.kubeflow.org", "expirationSeconds": 3600}
+    declared = [{"name": "t", "projected": {"sources": [{"serviceAccountToken": asked}]}}]
+    container = {
+        "command": ["cat", "/var/run/secrets/trainwright-test/token"],
+        "volumeMounts": [{"name": "t", "mountPath": "/var/run/secrets/trainwright-test", "readOnly": True}],
+    }
+    await cluster.create(PODS, pod("p", container=container, volumes=declared, serviceAccountName="trainer"))
+    finished = await cluster.until_pod("p", "Succeeded")
+    claims = (await cluster.log("p")).split(".")[1]
+    token = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
+    assert token["aud"] == ["trainer.kubeflow.org"]
+    assert token["kubernetes.io"]["pod"]["uid"] == finished["metadata"]["uid"]
 
 
 async def test_logs_follow_tail_and_tell_what_is_wrong(cluster: Cluster, tmp_path: Path) -> None:

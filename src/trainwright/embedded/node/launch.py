@@ -19,6 +19,7 @@ from trainwright.embedded.node.addresses import LOOPBACK, Job, Rewriter
 from trainwright.embedded.node.directories import MARKER
 from trainwright.embedded.node.environment import Facts, Sources
 from trainwright.embedded.node.record import ContainerToRun, PodDirectory, PodToRun
+from trainwright.embedded.node.support import wanted_mounts
 from trainwright.embedded.node.tiers import Tier
 from trainwright.embedded.node.volumes import Volume
 
@@ -155,5 +156,7 @@ class Launch:
                 MARKER: self.pod["metadata"]["uid"],
             },
             "cwd": container.get("workingDir") or str(default),
-            "mounts": volumes.mounts(container, self.volumes, own),
+            "mounts": volumes.mounts(
+                {**container, "volumeMounts": wanted_mounts(container, self.place.tier)}, self.volumes, own
+            ),
         }

@@ -18,6 +18,8 @@ JSON = dict[str, Any]
 VOLUME_KINDS = frozenset({"emptyDir", "configMap", "secret", "downwardAPI", "projected", "hostPath"})
 PROJECTED_KINDS = frozenset({"configMap", "secret", "downwardAPI", "serviceAccountToken"})
 
+SERVICE_ACCOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+
 _CONTAINER_FIELDS = {
     "livenessProbe": "liveness probes are",
     "readinessProbe": "readiness probes are",
@@ -57,12 +59,20 @@ def _refusals(pod: JSON, tier: Tier) -> Iterator[str]:
 
 
 def _mounts(container: JSON, tier: Tier) -> Iterator[str]:
-    mounts = container.get("volumeMounts") or ()
+    mounts = wanted_mounts(container, tier)
     if mounts and not tier.isolation["mount"]:
         yield f"container {container['name']}: volumes cannot be mounted here, because {tier.reason}"
     for mount in mounts:
         if mount.get("mountPropagation") not in (None, "None"):
             yield f"container {container['name']}: mount propagation is not supported by the local node yet"
+
+
+def wanted_mounts(container: JSON, tier: Tier) -> list[JSON]:
+    """The mounts that matter. Where nothing can be mounted, the token that every pod gets unasked is left out."""
+    mounts: list[JSON] = container.get("volumeMounts") or []
+    if tier.isolation["mount"]:
+        return mounts
+    return [mount for mount in mounts if mount["mountPath"] != SERVICE_ACCOUNT_PATH]
 
 
 def _volume(volume: JSON) -> Iterator[str]:

@@ -26,7 +26,13 @@ def pod(container: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
     return {"metadata": metadata, "spec": {"containers": [whole], "hostname": "j-node-0-0", "subdomain": "j", **spec}}
 
 
-def launch(of: dict[str, Any], directory: Path, tier: Tier = T1, sources: Sources | None = None) -> Launch:
+def launch(
+    of: dict[str, Any],
+    directory: Path,
+    tier: Tier = T1,
+    sources: Sources | None = None,
+    tokens: dict[str, str] | None = None,
+) -> Launch:
     address = "127.64.0.1" if tier is T1 else "127.0.0.1"
     place = Place(
         directory=PodDirectory(directory),
@@ -36,7 +42,7 @@ def launch(of: dict[str, Any], directory: Path, tier: Tier = T1, sources: Source
         machine={"PATH": "/bin"},
         notify=directory / "changes",
     )
-    return Launch(of, place, sources or Sources(), {})
+    return Launch(of, place, sources or Sources(), tokens or {})
 
 
 MASTER = {"env": [{"name": "PET_MASTER_ADDR", "value": "j-node-0-0.j"}, {"name": "PET_MASTER_PORT", "value": "29500"}]}
@@ -146,6 +152,15 @@ def test_volumes_are_refused_where_nothing_can_be_mounted() -> None:
     assert support.refusals(asking, T0) == [
         "container node: volumes cannot be mounted here, because namespaces are not allowed here"
     ]
+
+
+def test_a_token_nobody_asked_for_is_no_reason_to_refuse(tmp_path: Path) -> None:
+    mounts = [{"name": "kube-api-access-x", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}]
+    token = {"name": "kube-api-access-x", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
+    asking = pod({"volumeMounts": mounts}, volumes=[token])
+    assert support.refusals(asking, T0) == []
+    prepared = launch(asking, tmp_path, T0, tokens={"kube-api-access-x/token": "t"})
+    assert prepared.pod_to_run({})["containers"][0]["mounts"] == []
 
 
 def test_what_has_no_effect_is_noted() -> None:

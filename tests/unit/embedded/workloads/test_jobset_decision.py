@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from trainwright.embedded.times import rfc3339
 from trainwright.embedded.workloads.jobset.decision import Decision
 from trainwright.embedded.workloads.jobset.decision import decide as _decide
@@ -242,3 +244,17 @@ def test_counts_say_ready_active_and_suspended() -> None:
     ]
     (counted,) = decide(of, jobs).status["replicatedJobsStatus"]
     assert counted == {"name": "node", "ready": 1, "succeeded": 0, "failed": 0, "active": 2, "suspended": 1}
+
+
+@pytest.mark.parametrize(
+    ("spec", "what"),
+    [
+        ({"volumeClaimPolicies": [{"templates": []}]}, "spec.volumeClaimPolicies"),
+        ({"failurePolicy": {"restartStrategy": "InPlaceRestart"}}, "restartStrategy InPlaceRestart"),
+    ],
+)
+def test_what_is_not_supported_fails_the_jobset_with_a_sentence(spec: dict[str, Any], what: str) -> None:
+    decision = decide(job_set(**spec), [])
+    assert decision.create == []
+    assert conditions(decision.status) == {"Failed": ("True", "NotSupported")}
+    assert what in decision.status["conditions"][0]["message"]

@@ -80,6 +80,11 @@ class _Step:
         if self.conditions.is_true("Completed") or self.conditions.is_true("Failed"):
             self._clean_up()
             return
+        unsupported = self._unsupported()
+        if unsupported is not None:
+            self.conditions.fail("NotSupported", f"{unsupported} is not supported by the local cluster yet")
+            self.status["terminalState"] = "Failed"
+            return
         self.decision.delete = [job for job in self.previous if not job.is_being_deleted]
         if not self.suspended and self._all_ready():
             self.conditions.set(RESTARTING, true=False, reason="JobsReady", message="all jobs are ready")
@@ -98,6 +103,14 @@ class _Step:
             self.conditions.suspend()
         else:
             self._resume_jobs()
+
+    def _unsupported(self) -> str | None:
+        """What would change the meaning of the JobSet if it were ignored."""
+        if self.spec.get("volumeClaimPolicies"):
+            return "spec.volumeClaimPolicies"
+        if (self.spec.get("failurePolicy") or {}).get("restartStrategy") == "InPlaceRestart":
+            return "spec.failurePolicy.restartStrategy InPlaceRestart"
+        return None
 
     def _clean_up(self) -> None:
         self.decision.delete = [job for job in self.active if not job.is_being_deleted]

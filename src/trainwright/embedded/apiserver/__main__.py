@@ -13,14 +13,14 @@ import sys
 from importlib import resources
 from pathlib import Path
 
-import yaml
-
 from . import ApiServer, StoreError, User
 from .errors import Json, StatusError
 
 
 def shipped_crds() -> list[Json]:
     """The CRDs of the package: ours, JobSet's and both PodGroups'."""
+    import yaml  # only here, so that a start without CRDs does not pay for it
+
     root = Path(str(resources.files("trainwright"))) / "manifests" / "crds"
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     found: list[Json] = []

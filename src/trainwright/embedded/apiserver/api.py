@@ -9,6 +9,7 @@ from . import errors
 from .admission.chain import Admission
 from .errors import Json
 from .namespaces import Namespaces
+from .peers import Peers
 from .registry import Registry
 from .state import State
 from .types import Type
@@ -18,6 +19,7 @@ class Api:
     def __init__(self, state: State, registry: Registry) -> None:
         self.state = state
         self.registry = registry
+        self.peers = Peers()
         self.namespaces = Namespaces(self)
         self.admission = Admission(self)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from . import deletion, writing
 from .deletion import FOREGROUND, ORPHAN, DeleteOptions
 from .errors import Json, StatusError
+from .peers import COLLECTOR
 from .state import Event, Stored
 from .store import Key
 from .types import Type
@@ -75,6 +76,7 @@ class GarbageCollector:
             await self._wake.wait()
             self._wake.clear()
             await asyncio.sleep(0.005)  # a cascade arrives in bursts
+            await self.api.peers.give_way(COLLECTOR)
             todo, self._todo = self._todo, {}
             failed = False
             for key in todo:

@@ -88,6 +88,7 @@ class HttpApi:
 
     async def _answer(self, request: web.BaseRequest) -> Answer | web.StreamResponse:
         self._check_host(request.headers)
+        self.api.peers.note(request.headers.get("User-Agent", ""))
         path, _, query_text = request.raw_path.partition("?")
         if "://" in path[:8]:
             path = urllib.parse.urlsplit(path).path

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from . import deletion, errors, writing
 from .errors import Json, StatusError
+from .peers import NAMESPACES
 from .state import Event
 from .store import Key
 from .types import Type
@@ -76,6 +77,8 @@ class Namespaces:
             except TimeoutError:
                 pass
             self._wake.clear()
+            if self._ending:
+                await self.api.peers.give_way(NAMESPACES)
             for name in sorted(self._ending):
                 try:
                     if await self._empty(name):

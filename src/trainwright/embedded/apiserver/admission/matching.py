@@ -5,14 +5,16 @@ In: one webhook of a configuration, compiled once, and the request. Out: whether
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ....schema.cel import CelError, Program, compile_expression
 from ....schema.errors import SchemaError
 from ....schema.selectors import LabelSelector, selector_of
 from ..errors import Json, StatusError
 from ..store import Key
 from ..types import Type
+
+if TYPE_CHECKING:
+    from ....schema.cel import Program
 
 VARIABLES = {"object": None, "oldObject": None, "request": None, "authorizer": None}
 
@@ -34,6 +36,8 @@ class Webhook:
         self._objects: LabelSelector = selector_of(spec.get("objectSelector") or {})
         self._conditions: list[tuple[str, Program]] = []
         for condition in spec.get("matchConditions") or ():
+            from ....schema.cel import compile_expression  # the engine is loaded when a condition needs it
+
             try:
                 program = compile_expression(condition.get("expression", ""), VARIABLES)
             except SchemaError:
@@ -67,6 +71,10 @@ class Webhook:
             "request": request,
             "authorizer": None,
         }
+        if not self._conditions:
+            return True
+        from ....schema.cel import CelError
+
         failed: list[str] = []
         for name, program in self._conditions:
             try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ....schema import errors as field
-from ....schema.cel import compile_expression
 from ....schema.errors import FieldError, SchemaError
 from ....schema.names import dns1123_subdomain_faults
 from ..errors import Json
@@ -96,6 +95,8 @@ def _condition_faults(condition: Json, at: str) -> list[FieldError]:
     if not expression.strip():
         found.append(field.required(f"{at}.expression"))
         return found
+    from ....schema.cel import compile_expression  # the engine is loaded when a condition needs it
+
     try:
         compile_expression(expression, dict.fromkeys(("object", "oldObject", "request", "authorizer")))
     except SchemaError as error:

@@ -1,0 +1,29 @@
+"""Controllers of others that do the same work: while kube-controller-manager is seen, ours wait for it.
+
+Both would come to the same end, but the one that comes second finds its object gone and logs an error. Waiting is
+always safe: what a peer leaves undone is done after the pause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+COLLECTOR = "/generic-garbage-collector"
+NAMESPACES = "/namespace-controller"
+SEEN_SECONDS = 90.0
+PAUSE_SECONDS = 3.0
+
+
+class Peers:
+    def __init__(self) -> None:
+        self._seen: dict[str, float] = {}
+
+    def note(self, user_agent: str) -> None:
+        """Called for every request; client-go puts the controller's name at the end of its user agent."""
+        if user_agent.endswith((COLLECTOR, NAMESPACES)):
+            self._seen[user_agent[user_agent.rindex("/") :]] = time.monotonic()
+
+    async def give_way(self, name: str) -> None:
+        if time.monotonic() - self._seen.get(name, -SEEN_SECONDS) < SEEN_SECONDS:
+            await asyncio.sleep(PAUSE_SECONDS)

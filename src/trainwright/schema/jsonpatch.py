@@ -6,8 +6,12 @@ shared. A patch that does not apply raises `PatchError` with the words clients o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
+
+from .correlation import identical
+from .gotext import quote
 
 
 class PatchError(ValueError):
@@ -21,7 +25,7 @@ class PatchTestFailed(PatchError):
 def merge_patch(target: Any, patch: Any) -> Any:
     """RFC 7386: objects merge key by key, null removes, anything else replaces."""
     if not isinstance(patch, dict):
-        return patch
+        return patch if isinstance(target, dict) else _without_nulls(patch)
     result = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
         if value is None:
@@ -29,6 +33,17 @@ def merge_patch(target: Any, patch: Any) -> Any:
         else:
             result[key] = merge_patch(result.get(key), value)
     return result
+
+
+def _without_nulls(value: Any) -> Any:
+    """Inside lists too, the API server drops null members of objects (not where a list replaces an object); null
+    items stay.
+    """
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+    return value
 
 
 def json_patch(document: Any, operations: Any) -> Any:
@@ -45,197 +60,211 @@ def json_patch(document: Any, operations: Any) -> Any:
     return document
 
 
-def _pointer(operation: dict[str, Any], name: str) -> list[str]:
+def _text(operation: dict[str, Any], name: str) -> str:
     text = operation.get(name)
     if not isinstance(text, str):
         missing = "operation missing path field" if name == "path" else "operation, missing from field"
         raise PatchError(f"{missing}: missing value")
-    if text == "":
-        return []
-    if not text.startswith("/"):
-        raise PatchError(f"{operation['op']} operation does not apply: doc is missing path: {text}: missing value")
-    return [part.replace("~1", "/").replace("~0", "~") for part in text[1:].split("/")]
+    return text
 
 
-def _value(operation: dict[str, Any]) -> Any:
-    if "value" not in operation:
-        raise PatchError("operation, missing value field: missing value")
-    return operation["value"]
+def _keys(pointer: str) -> list[str]:
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
 
-def _index(key: str, length: int, *, kind: str) -> int:
-    if key != "0" and (not key.isascii() or not key.isdigit() or key.startswith("0")):
-        raise PatchError(f"value was not a proper array index: '{key}'")
-    index = int(key)
-    if index >= length + (kind == "add"):
+def _number(key: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]+", key, re.ASCII):
+        raise PatchError(f"strconv.Atoi: parsing {quote(key)}: invalid syntax")
+    return int(key)
+
+
+def _index(key: str, length: int) -> int:
+    """An index below `length`; as in the reference, negative ones count from the end."""
+    index = _number(key)
+    if not -length <= index < length:
         raise PatchError(f"Unable to access invalid index: {index}: invalid index referenced")
-    return index
+    return index % length if index < 0 else index
 
 
 class _Missing(Exception):
-    """The path leads nowhere; each operation says so in its own words."""
+    """The way to the parent ends; each operation says so in its own words."""
 
 
-def _lookup(document: Any, pointer: list[str]) -> Any:
-    for key in pointer:
-        if isinstance(document, dict):
-            if key not in document:
-                raise _Missing
-            document = document[key]
-        elif isinstance(document, list):
-            document = document[_index(key, len(document), kind="get")]
-        else:
-            raise _Missing
-    return document
+def _get(container: Any, key: str) -> Any:
+    """A member or item. A member that is absent reads as null."""
+    return container.get(key) if isinstance(container, dict) else container[_index(key, len(container))]
 
 
-def _edit(document: Any, pointer: list[str], change: Callable[[Any, str], Any]) -> Any:
-    """A copy of the document along the path, with `change(parent, last key)` in place of the parent."""
-    key, *rest = pointer
+def _add(container: Any, key: str, value: Any) -> Any:
+    if isinstance(container, dict):
+        return {**container, key: value}
+    if key == "-":
+        return [*container, value]
+    try:
+        _number(key)
+    except PatchError as error:
+        raise PatchError(f"value was not a proper array index: '{key}': {error}") from None
+    index = _index(key, len(container) + 1)
+    return [*container[:index], value, *container[index:]]
+
+
+def _set(container: Any, key: str, value: Any) -> Any:
+    if isinstance(container, dict):
+        return {**container, key: value}
+    index = _index(key, len(container))
+    return [*container[:index], value, *container[index + 1 :]]
+
+
+def _remove(container: Any, key: str) -> Any:
+    if isinstance(container, dict):
+        if key not in container:
+            raise PatchError(f"Unable to remove nonexistent key: {key}: missing value")
+        return {name: value for name, value in container.items() if name != key}
+    index = _index(key, len(container))
+    return [*container[:index], *container[index + 1 :]]
+
+
+def _edit(document: Any, pointer: str, change: Callable[[Any, str], Any]) -> Any:
+    """A copy of the document along the way, with `change(parent, last key)` in place of the parent."""
+    keys = _keys(pointer)
+    if not keys:
+        raise _Missing
+    return _edit_at(document, keys, change)
+
+
+def _edit_at(node: Any, keys: list[str], change: Callable[[Any, str], Any]) -> Any:
+    if not isinstance(node, dict | list):
+        raise _Missing
+    key, *rest = keys
     if not rest:
+        return change(node, key)
+    try:
+        child = _get(node, key)
+    except PatchError:
+        raise _Missing from None
+    return _set(node, key, _edit_at(child, rest, change))
+
+
+def _read(document: Any, pointer: str) -> tuple[Any, str]:
+    """The parent and the last key."""
+    keys = _keys(pointer)
+    if not keys:
+        raise _Missing
+    for key in keys[:-1]:
         if not isinstance(document, dict | list):
             raise _Missing
-        return change(document, key)
-    if isinstance(document, dict):
-        if key not in document:
-            raise _Missing
-        return {**document, key: _edit(document[key], rest, change)}
-    if isinstance(document, list):
-        index = _index(key, len(document), kind="get")
-        return [*document[:index], _edit(document[index], rest, change), *document[index + 1 :]]
-    raise _Missing
+        try:
+            document = _get(document, key)
+        except PatchError:
+            raise _Missing from None
+    if not isinstance(document, dict | list):
+        raise _Missing
+    return document, keys[-1]
 
 
-def _put(value: Any) -> Callable[[Any, str], Any]:
-    def change(parent: Any, key: str) -> Any:
-        if isinstance(parent, dict):
-            return {**parent, key: value}
-        index = len(parent) if key == "-" else _index(key, len(parent), kind="add")
-        return [*parent[:index], value, *parent[index:]]
-
-    return change
-
-
-def _drop(parent: Any, key: str) -> Any:
-    if isinstance(parent, dict):
-        if key not in parent:
-            raise PatchError(f"Unable to remove nonexistent key: {key}: missing value")
-        return {name: value for name, value in parent.items() if name != key}
-    index = _index(key, len(parent), kind="remove")
-    return [*parent[:index], *parent[index + 1 :]]
-
-
-def _add_at(document: Any, operation: dict[str, Any], value: Any, *, missing: str) -> Any:
-    pointer = _pointer(operation, "path")
-    if not pointer:
-        return value
-    try:
-        return _edit(document, pointer, _put(value))
-    except _Missing:
-        raise PatchError(missing) from None
-
-
-def _add(document: Any, operation: dict[str, Any]) -> Any:
-    path = operation.get("path")
-    missing = f'add operation does not apply: doc is missing path: "{path}": missing value'
-    return _add_at(document, operation, _value(operation), missing=missing)
-
-
-def _remove(document: Any, operation: dict[str, Any]) -> Any:
-    pointer, path = _pointer(operation, "path"), operation["path"]
-    missing = f'remove operation does not apply: doc is missing path: "{path}": missing value'
-    if not pointer:
-        raise PatchError(missing)
-    try:
-        return _edit(document, pointer, _drop)
-    except _Missing:
-        raise PatchError(missing) from None
-    except PatchError as error:
-        raise PatchError(f"error in remove for path: '{path}': {error}") from None
-
-
-def _replace(document: Any, operation: dict[str, Any]) -> Any:
-    pointer, path, value = _pointer(operation, "path"), operation["path"], _value(operation)
-    if not pointer:
-        return value
-    try:
-        _lookup(document, pointer[:-1])
-    except _Missing:
-        raise PatchError(f"replace operation does not apply: doc is missing path: {path}: missing value") from None
-
-    def change(parent: Any, key: str) -> Any:
-        if isinstance(parent, dict):
-            if key not in parent:
-                raise _Missing
-            return {**parent, key: value}
-        index = _index(key, len(parent), kind="get")
-        return [*parent[:index], value, *parent[index + 1 :]]
-
+def _changed(document: Any, pointer: str, change: Callable[[Any, str], Any], *, missing: str, failed: str) -> Any:
     try:
         return _edit(document, pointer, change)
-    except (_Missing, PatchError):
+    except _Missing:
+        raise PatchError(f"{missing}: missing value") from None
+    except PatchError as error:
+        raise PatchError(f"{failed}: {error}") from None
+
+
+def _op_add(document: Any, operation: dict[str, Any]) -> Any:
+    path, value = _text(operation, "path"), operation.get("value")
+    return _changed(
+        document,
+        path,
+        lambda container, key: _add(container, key, value),
+        missing=f'add operation does not apply: doc is missing path: "{path}"',
+        failed=f"error in add for path: '{path}'",
+    )
+
+
+def _op_remove(document: Any, operation: dict[str, Any]) -> Any:
+    path = _text(operation, "path")
+    return _changed(
+        document,
+        path,
+        _remove,
+        missing=f'remove operation does not apply: doc is missing path: "{path}"',
+        failed=f"error in remove for path: '{path}'",
+    )
+
+
+def _op_replace(document: Any, operation: dict[str, Any]) -> Any:
+    """Of a member that is absent the API server makes an addition; of an item that is absent, an error."""
+    path, value = _text(operation, "path"), operation.get("value")
+    if path == "":
+        return value
+    try:
+        return _edit(document, path, lambda container, key: _set(container, key, value))
+    except _Missing:
+        raise PatchError(f"replace operation does not apply: doc is missing path: {path}: missing value") from None
+    except PatchError:
         raise PatchError(f"replace operation does not apply: doc is missing key: {path}: missing value") from None
 
 
-def _from(document: Any, operation: dict[str, Any]) -> tuple[list[str], Any]:
-    pointer = _pointer(operation, "from")
+def _op_move(document: Any, operation: dict[str, Any]) -> Any:
+    source, path = _text(operation, "from"), _text(operation, "path")
+    missing = f"move operation does not apply: doc is missing from path: {source}"
     try:
-        return pointer, _lookup(document, pointer)
+        container, key = _read(document, source)
     except _Missing:
-        kind, path = operation["op"], operation["from"]
-        raise PatchError(f"{kind} operation does not apply: doc is missing from path: {path}: missing value") from None
-
-
-def _move(document: Any, operation: dict[str, Any]) -> Any:
-    pointer, value = _from(document, operation)
-    target = _pointer(operation, "path")
-    if target[: len(pointer)] == pointer and len(target) > len(pointer):
-        raise PatchError(f"move operation does not apply: {operation['path']} lies inside {operation['from']}")
-    if not pointer:
-        return document
-    rest = _edit(document, pointer, _drop)
-    missing = f"move operation does not apply: doc is missing destination path: {operation['path']}: missing value"
-    return _add_at(rest, operation, value, missing=missing)
-
-
-def _copy(document: Any, operation: dict[str, Any]) -> Any:
-    _, value = _from(document, operation)
-    missing = f"copy operation does not apply: doc is missing destination path: {operation.get('path')}: missing value"
-    return _add_at(document, operation, value, missing=missing)
-
-
-def _test(document: Any, operation: dict[str, Any]) -> Any:
-    pointer, path = _pointer(operation, "path"), operation["path"]
-    expected = operation.get("value")
+        raise PatchError(f"{missing}: missing value") from None
     try:
-        actual = _lookup(document, pointer)
-    except _Missing:
-        if expected is None and pointer:
-            return document
-        raise PatchTestFailed(f"testing value {path} failed: test failed") from None
+        value = _get(container, key)
     except PatchError as error:
-        raise PatchTestFailed(f"error in test for path: '{path}': {error}") from None
-    if not _same(actual, expected):
+        raise PatchError(f"error in move for path: '{key}': {error}") from None
+    document = _changed(document, source, _remove, missing=missing, failed=f"error in move for path: '{key}'")
+    return _changed(
+        document,
+        path,
+        lambda container, key: _add(container, key, value),
+        missing=f"move operation does not apply: doc is missing destination path: {path}",
+        failed=f"error in move for path: '{path}'",
+    )
+
+
+def _op_copy(document: Any, operation: dict[str, Any]) -> Any:
+    source, path = _text(operation, "from"), _text(operation, "path")
+    try:
+        value = _get(*_read(document, source))
+    except _Missing:
+        raise PatchError(f"copy operation does not apply: doc is missing from path: {source}: missing value") from None
+    except PatchError as error:
+        raise PatchError(f"error in copy for from: '{source}': {error}") from None
+    return _changed(
+        document,
+        path,
+        lambda container, key: _add(container, key, value),
+        missing=f"copy operation does not apply: doc is missing destination path: {path}",
+        failed="error while adding value during copy",
+    )
+
+
+def _op_test(document: Any, operation: dict[str, Any]) -> Any:
+    path, expected = _text(operation, "path"), operation.get("value")
+    if path == "":
+        actual = document
+    else:
+        try:
+            actual = _get(*_read(document, path))
+        except _Missing:
+            raise PatchError(f"test operation does not apply: is missing path: {path}: missing value") from None
+        except PatchError as error:
+            raise PatchError(f"error in test for path: '{path}': {error}") from None
+    if not identical(actual, expected):
         raise PatchTestFailed(f"testing value {path} failed: test failed")
     return document
 
 
-def _same(left: Any, right: Any) -> bool:
-    """JSON equality: numbers by value, but a boolean is no number."""
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(_same, left, right))
-    return bool(left == right)
-
-
 _OPERATIONS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
-    "add": _add,
-    "remove": _remove,
-    "replace": _replace,
-    "move": _move,
-    "copy": _copy,
-    "test": _test,
+    "add": _op_add,
+    "remove": _op_remove,
+    "replace": _op_replace,
+    "move": _op_move,
+    "copy": _op_copy,
+    "test": _op_test,
 }

@@ -143,13 +143,11 @@ def _parse(text: str) -> Quantity:
     if not text or match is None:
         raise QuantityError(WRONG_FORMAT)
     sign, whole, fraction, suffix = match[1], match[2], match[3] or "", match[4]
-    if not whole and not fraction:
-        # As there, a bare sign or point counts as zero only when nothing follows the sign.
-        if match[3] is None and not suffix:
-            return Quantity(0, DECIMAL_SI)
-        raise QuantityError(WRONG_NUMBER)
     format, base, exponent = _suffix(suffix)
-    digits = int(whole + fraction)
+    # As there, no digits at all mean zero (`m` is 0), except before the largest suffixes.
+    if not whole and not fraction and base == 2 and exponent >= 50:
+        raise QuantityError(WRONG_NUMBER)
+    digits = int(whole + fraction or 0)
     if base == 2:
         nano = _round_away(digits * 2**exponent * _NANO, 10 ** len(fraction))
         nano = min(nano, _MAX)

@@ -296,7 +296,9 @@ def parse_field_selector(text: str) -> FieldSelector:
         match = re.search(r"!=|==|=", part)
         if match is None:
             raise SelectorError(f"invalid selector: '{text}'; can't understand '{part}'")
-        terms.append(FieldTerm(part[: match.start()], match[0] != "!=", _unescape(part[match.end() :])))
+        term = FieldTerm(part[: match.start()], match[0] != "!=", _unescape(part[match.end() :]))
+        if term.field or term.value:
+            terms.append(term)
     return FieldSelector(tuple(terms))
 
 

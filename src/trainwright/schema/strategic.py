@@ -2,7 +2,7 @@
 
 In: an object, a patch, and a `MergeSchema` that says which lists merge and by which key. Out: a new object; neither
 input is changed, and what the patch leaves alone is shared with the original. Directives: `$patch:
-delete|replace|merge`, `$retainKeys`, `$setElementOrder/<list>`, `$deleteFromPrimitiveList/<list>`; null removes.
+delete|replace`, `$retainKeys`, `$setElementOrder/<list>`, `$deleteFromPrimitiveList/<list>`; null removes.
 
 The order of a merged list is Kubernetes': patched items in the patch's order, and between them the others in their
 own order, where an original item comes first only if it stood before the next patched item in the original. So
@@ -55,7 +55,7 @@ def strategic_merge(original: dict[str, Any], patch: dict[str, Any], schema: Mer
         return {key: value for key, value in patch.items() if key != _PATCH}
     if directive == "delete":
         return {}
-    if directive is not None and directive != "merge":
+    if directive is not None:
         raise StrategicMergeError(f"unknown patch type: {directive} in map: {patch}")
     result = _retained(original, patch)
     ordered = _merge_ordered_lists(result, patch, schema)
@@ -74,11 +74,8 @@ def strategic_merge(original: dict[str, Any], patch: dict[str, Any], schema: Mer
 def _merge_value(result: dict[str, Any], key: str, value: Any, schema: MergeSchema) -> None:
     current = result.get(key)
     if isinstance(current, dict) and isinstance(value, dict):
-        if value.get(_PATCH) == "delete":
-            # An object deleted by directive stays as an empty object, as there.
-            result[key] = {}
-        else:
-            result[key] = strategic_merge(current, value, schema.merge_field(key).schema)
+        # An object deleted by directive stays as an empty object, as there.
+        result[key] = strategic_merge(current, value, schema.merge_field(key).schema)
     elif isinstance(current, list) and isinstance(value, list):
         field = schema.merge_field(key)
         result[key] = _merge_list(current, value, field, key) if field.merge else value
@@ -119,6 +116,8 @@ def _merge_ordered_lists(result: dict[str, Any], patch: dict[str, Any], schema: 
         _check_order(changes or [], order, field.merge_key, name)
         if changes is None and current is None:
             continue
+        if not changes and not current:
+            raise StrategicMergeError("no elements in any of the given slices")
         if changes is None:
             merged = current
         elif current is None:
@@ -235,9 +234,11 @@ _DROPPED: Any = object()
 
 
 def _without_directives(value: Any) -> Any:
-    """A patch value that becomes part of the object as it is: directives and nulls mean nothing there."""
+    """A patch value that becomes part of the object as it is; what carries a directive has nothing to act on and
+    goes.
+    """
     if isinstance(value, dict):
-        if value.get(_PATCH) == "delete":
+        if _PATCH in value:
             return _DROPPED
         return {
             key: kept

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from trainwright.api.runtime import TrainingRuntime
+from trainwright.api.runtime import TorchPolicy, TrainingRuntime
 from trainwright.api.trainjob import RuntimeRef, TrainJob
 from trainwright.pipeline.errors import TemplateInvalid
 from trainwright.pipeline.framework import Framework
@@ -89,6 +89,7 @@ def validate_runtime(runtime: TrainingRuntime, *, is_update: bool = False) -> Ve
     name = runtime.metadata.name
     if runtime.is_cluster_scoped and not is_update and runtime.metadata.label(SUPPORT_LABEL) == "deprecated":
         verdict.warnings.append(f'ClusterTrainingRuntime "{name}" {DEPRECATION_POLICY}')
+    verdict.warnings.extend(_older_runtime_spellings(runtime))
     template = runtime.spec.template if runtime.spec else None
     jobs: list[Json] = ((template.spec if template else None) or {}).get("replicatedJobs") or []
     for index, job in enumerate(jobs):
@@ -134,7 +135,24 @@ def _older_spellings(job: TrainJob, runtime: TrainingRuntime) -> list[str]:
             "spec.trainer.numProcPerNode as a word is an older spelling and still works; the modern one is a number, "
             "or leaving it out, which means auto"
         )
-    torch = runtime.spec.ml_policy.torch if runtime.spec and runtime.spec.ml_policy else None
+    torch = _torch(runtime)
     if torch is not None and torch.elastic_policy is not None:
         warnings.append("spec.mlPolicy.torch.elasticPolicy of the runtime has no effect yet")
     return warnings
+
+
+def _older_runtime_spellings(runtime: TrainingRuntime) -> list[str]:
+    warnings = []
+    torch = _torch(runtime)
+    if torch is not None and torch.num_proc_per_node is not None:
+        warnings.append(
+            "spec.mlPolicy.torch.numProcPerNode is an older spelling and still works; the modern one is "
+            "spec.trainer.numProcPerNode of the TrainJob"
+        )
+    if torch is not None and torch.elastic_policy is not None:
+        warnings.append("spec.mlPolicy.torch.elasticPolicy has no effect yet")
+    return warnings
+
+
+def _torch(runtime: TrainingRuntime) -> TorchPolicy | None:
+    return runtime.spec.ml_policy.torch if runtime.spec and runtime.spec.ml_policy else None

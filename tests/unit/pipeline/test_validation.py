@@ -329,3 +329,11 @@ def test_older_spellings_are_taken_with_a_warning() -> None:
         "spec.podTemplateOverrides",
         "spec.labels",
     ]
+
+
+def test_older_spellings_of_a_runtime_are_taken_with_a_warning() -> None:
+    older = runtime(policy={"torch": {"numProcPerNode": "auto", "elasticPolicy": {}}})
+    assert [text.split(" ")[0] for text in validate_runtime(older).warnings] == [
+        "spec.mlPolicy.torch.numProcPerNode",
+        "spec.mlPolicy.torch.elasticPolicy",
+    ]

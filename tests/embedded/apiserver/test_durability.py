@@ -113,7 +113,9 @@ def test_no_acknowledged_write_is_lost_and_no_version_repeats(tmp_path: Path) ->
             for name, value in expected.items():
                 if name not in unknown:
                     assert stored.get(name) == value, f"{name} was acknowledged as {value}"
-            status, made = server.request("POST", BASE, {"metadata": {"name": f"after-{generation}"}, "data": {"v": "x"}})
+            status, made = server.request(
+                "POST", BASE, {"metadata": {"name": f"after-{generation}"}, "data": {"v": "x"}}
+            )
             assert status == 201
             highest = int(made["metadata"]["resourceVersion"])
             assert highest > newest

@@ -6,7 +6,7 @@ UV := $(BIN)/uv --no-progress
 PYTEST := $(BIN)/pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-torch demo check test test-kubectl test-kube generate requirements clean
+.PHONY: help setup setup-torch demo check test test-kubectl test-sdk test-kube generate requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -48,6 +48,15 @@ test: setup-torch ## the tests a clone alone can run: units and whole paths with
 test-kubectl: setup ## real kubectl against the local cluster; builds kubectl once, with Go
 	$(PYTEST) tests/kubectl
 
+$(VENV)-sdk/ready: $(BIN)/uv requirements/sdk.txt
+	@echo "== the Kubeflow SDK into $(VENV)-sdk"
+	@test -x $(VENV)-sdk/bin/python || $(PYTHON) -m venv $(VENV)-sdk
+	@$(UV) pip install --quiet --python $(VENV)-sdk/bin/python --require-hashes -r requirements/sdk.txt
+	@touch $@
+
+test-sdk: setup-torch $(VENV)-sdk/ready ## the Kubeflow SDK, unmodified, against the local cluster
+	TRAINWRIGHT_PYTHON=$(abspath $(BIN)/python) $(VENV)-sdk/bin/pytest tests/sdk
+
 test-kube: setup ## the operator on a real control plane; builds its programs once, with Go
 	$(PYTEST) tests/kube
 
@@ -58,6 +67,7 @@ requirements: $(BIN)/uv ## pin the requirements anew, with hashes and without an
 	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header requirements/bootstrap.in -o requirements/bootstrap.txt
 	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra dev pyproject.toml -o requirements/dev.txt
 	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header requirements/torch.in -o requirements/torch.txt
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header requirements/sdk.in -o requirements/sdk.txt
 
 clean: ## remove the environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-sdk build .pytest_cache .mypy_cache .ruff_cache .hypothesis

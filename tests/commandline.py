@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-COMMAND = [sys.executable, "-m", "trainwright.cli.main"]
+COMMAND = [os.environ.get("TRAINWRIGHT_PYTHON", sys.executable), "-m", "trainwright.cli.main"]
+"""Another environment than the test's own may hold Trainwright, as in the tests of the Kubeflow SDK."""
 
 
 class CommandLine:

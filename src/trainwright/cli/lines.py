@@ -86,6 +86,8 @@ class _Attributed:
         self._at_last = 0
         """How many lines carried the last time: several may share one."""
         self._skip = 0
+        self._own_lines = False
+        """A line that the launcher marked as a rank's own has been seen."""
 
     def resume(self) -> str | None:
         """Make ready for a stream from the last time on, which will repeat the lines of that very time."""
@@ -102,5 +104,9 @@ class _Attributed:
         self._at_last = self._at_last + 1 if stamp == self._last else 1
         self._last, self._skip = stamp, 0
         label, said = self._who.attribute(text)
-        self._tail.append(said)
+        if said != text and not self._own_lines:  # a rank's own last words are worth more than its launcher's
+            self._own_lines = True
+            self._tail.clear()
+        if said != text or not self._own_lines:
+            self._tail.append(said)
         self._terminal.line(label, said)

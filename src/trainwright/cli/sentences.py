@@ -55,10 +55,11 @@ def _phase_of_pods(jobset: Object, pods: list[Object]) -> Phase:
     running = [pod for pod in pods if phase_name(pod) == "Running"]
     if waiting := _waiting_for_dependencies(jobset, pods):
         return Phase("Pending" if not running else "Running", f"{_count(len(running), 'pod')} running; {waiting}")
-    if len(pods) < expected:
-        return Phase("Pending", f"{len(pods)} of {_count(expected, 'pod')} created")
     finished = sum(phase_name(pod) == "Succeeded" for pod in pods)
-    tail = f", {finished} finished" if finished else ""
+    failed = sum(phase_name(pod) == "Failed" for pod in pods)
+    if len(pods) < expected and not failed:
+        return Phase("Pending", f"{len(pods)} of {_count(expected, 'pod')} created")
+    tail = "".join(f", {count} {word}" for count, word in ((finished, "finished"), (failed, "failed")) if count)
     return Phase("Running", f"{len(running)} of {_count(expected, 'pod')} running{tail}")
 
 

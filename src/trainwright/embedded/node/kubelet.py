@@ -29,7 +29,7 @@ from trainwright.embedded.node.addresses import LOOPBACK, Addresses, Job, PodNam
 from trainwright.embedded.node.directories import PodDirectories, StartFailed
 from trainwright.embedded.node.environment import Facts, Sources, Unresolved, references
 from trainwright.embedded.node.launch import Launch, Place
-from trainwright.embedded.node.record import PodDirectory, PodRecord
+from trainwright.embedded.node.record import PodDirectory, PodRecord, PodToRun
 from trainwright.embedded.node.status import Reporter
 from trainwright.embedded.node.tiers import Tier
 from trainwright.embedded.times import rfc3339, seconds_of
@@ -59,10 +59,6 @@ class Pod(msgspec.Struct, frozen=True):
     @property
     def is_finished(self) -> bool:
         return self.status.get("phase") in ("Succeeded", "Failed")
-
-    @property
-    def is_gated(self) -> bool:
-        return bool(self.spec.get("schedulingGates"))
 
 
 def pods_of_node(name: str) -> Source[Pod]:
@@ -176,24 +172,13 @@ class Kubelet:
         if refusals:
             return await self._fail(pod, "NotSupported", "; ".join(refusals))
         try:
-            place = self._place(pod, directory)
-            prepared = Launch(json, place, await self._sources(json), await self._tokens(json))
+            prepared = Launch(json, self._place(pod, directory), await self._sources(json), await self._tokens(json))
+            to_run = self._write_down(pod, directory, prepared)
+            await self._directories.start(directory, to_run)
         except Unresolved as error:
             status = self._reporter.of_waiting(json, "CreateContainerConfigError", str(error), now)
             await self._write_status(pod, status)
             return After(UNRESOLVED_RETRY_SECONDS)
-        job = launch.job_of(json)
-        if not self._has_company(job, pod):
-            self._ports.release(job)  # the first of a new attempt: the old port may be somebody else's by now
-        try:
-            to_run = prepared.pod_to_run(self._ports.of(job, prepared.ports()))
-            directory.path.mkdir(parents=True, exist_ok=True)
-            self._keys[directory.uid] = Key(pod.metadata.namespace, pod.metadata.name)
-            everyone = (*to_run["initContainers"], *to_run["containers"])
-            volumes.write(prepared.volumes, [mount for container in everyone for mount in container["mounts"]])
-            directory.write_pod(to_run)  # from here on it is one of those whose /etc/hosts is kept
-            self._write_hosts(job)
-            await self._directories.start(directory, to_run)
         except (StartFailed, OSError) as error:
             if not directory.is_claimed():
                 return await self._fail(pod, "StartError", str(error))
@@ -201,6 +186,20 @@ class Kubelet:
         notes = "; ".join(support.notes(json))
         await self._events.record(PODS, pod.metadata, "Normal", "Started", f"Started as processes: {notes}")
         return None
+
+    def _write_down(self, pod: Pod, directory: PodDirectory, prepared: Launch) -> PodToRun:
+        """Fills the pod's directory with all it needs. No await in here, so that two pods of a job agree on ports."""
+        job = _job(pod)
+        if not self._has_company(job, pod):
+            self._ports.release(job)  # the first of a new attempt: the old port may be somebody else's by now
+        to_run = prepared.pod_to_run(self._ports.of(job, prepared.ports()))
+        directory.path.mkdir(parents=True, exist_ok=True)
+        self._keys[directory.uid] = Key(pod.metadata.namespace, pod.metadata.name)
+        everyone = (*to_run["initContainers"], *to_run["containers"])
+        volumes.write(prepared.volumes, [mount for container in everyone for mount in container["mounts"]])
+        directory.write_pod(to_run)  # from here on it is one of those whose /etc/hosts is kept
+        self._write_hosts(job)
+        return to_run
 
     def _has_company(self, job: Job, pod: Pod) -> bool:
         """Whether another pod of the job is started or about to be, so that its ports are in use."""
@@ -337,13 +336,17 @@ class Kubelet:
         return rfc3339(self._clock.wall())
 
 
-def is_stored(wanted: Any, stored: Any) -> bool:
-    """Whether writing would change nothing. A server may add nulls (a condition's lastProbeTime) and whole fields."""
-    if isinstance(wanted, dict) and isinstance(stored, dict):
-        return all(is_stored(value, stored.get(key)) for key, value in wanted.items())
-    if isinstance(wanted, list) and isinstance(stored, list):
-        return len(wanted) == len(stored) and all(map(is_stored, wanted, stored))
-    return bool(wanted == stored)
+def is_stored(wanted: JSON, stored: JSON) -> bool:
+    """Whether writing would change nothing. Fields we do not write are others'; nulls are the server's."""
+    return all(_without_nulls(stored.get(field)) == value for field, value in wanted.items())
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value
 
 
 def _write_in_place(path: Path, text: str) -> None:

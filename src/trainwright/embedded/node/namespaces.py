@@ -9,6 +9,7 @@ Standard library only: the supervisor imports this.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import signal
 from functools import cache
@@ -109,7 +110,10 @@ def bind(source: str, target: str, *, read_only: bool = False) -> None:
 def pivot_root(new_root: str) -> None:
     """Makes `new_root`, a mount point, the root, and lets go of the old one."""
     os.chdir(new_root)
-    number = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}[os.uname().machine]
+    machine = os.uname().machine
+    number = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}.get(machine)
+    if number is None:
+        raise OSError(errno.ENOSYS, f"pivot_root: its number is not known for {machine}")
     # "." on "." stacks the old root over the new one; detaching it needs no directory to put it in.
     _check(_libc().syscall(ctypes.c_long(number), b".", b"."), "pivot_root")
     _check(_libc().umount2(b".", MNT_DETACH), "umount2")

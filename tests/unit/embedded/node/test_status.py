@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from trainwright.embedded.node.kubelet import is_stored
 from trainwright.embedded.node.record import PodRecord
 from trainwright.embedded.node.status import Reporter, qos_class
 
@@ -59,6 +60,14 @@ def test_phase_and_readiness_follow_from_the_record(of: PodRecord, phase: str, r
 def test_an_unchanged_pod_gives_an_unchanged_status() -> None:
     first = status(record(RUNNING), now="T1")
     assert status(record(RUNNING), {**POD, "status": first}, now="T2") == first
+
+
+def test_what_a_server_adds_is_no_change_and_what_is_gone_is_one() -> None:
+    wanted = {"conditions": [{"type": "Ready", "status": "True"}], "lastState": {}}
+    stored = {"conditions": [{"type": "Ready", "status": "True", "lastProbeTime": None}], "lastState": {}, "other": 1}
+    assert is_stored(wanted, stored)
+    assert not is_stored(wanted, {**stored, "lastState": {"terminated": {"exitCode": 1}}})
+    assert not is_stored({**wanted, "phase": "Running"}, stored)
 
 
 def test_a_condition_that_turns_gets_a_new_time_and_others_keep_theirs() -> None:

@@ -411,7 +411,7 @@ def _check_number(check: ValueCheck, value: int | float, path: Path, errors: lis
         if (isinstance(value, float) and not value.is_integer()) or not low <= value <= high:
             kind = f"integer with format {check.format}" if check.format else "integer (default format)"
             errors.append(_unnamed(f"Checked value must be of type {kind} in {body_path(path)}"))
-    if check.multiple_of is not None and value % check.multiple_of:
+    if check.multiple_of is not None and not _is_multiple(value, check.multiple_of):
         _limit(path, value, f"should be a multiple of {number_text(check.multiple_of)}", errors)
     raw = check._schema.raw
     if check.minimum is not None:
@@ -424,6 +424,17 @@ def _check_number(check: ValueCheck, value: int | float, path: Path, errors: lis
         if value > check.maximum or (exclusive and value == check.maximum):
             words = "less than" if exclusive else "less than or equal to"
             _limit(path, value, f"should be {words} {number_text(check.maximum)}", errors)
+
+
+def _is_multiple(value: int | float, factor: int | float) -> bool:
+    if isinstance(value, int):
+        return value % int(factor) == 0 if factor >= 1 else _nearly_whole(value / factor)
+    return _nearly_whole(value / factor if factor >= 1 else 1 / factor * value)
+
+
+def _nearly_whole(number: float) -> bool:
+    """A whole number but for the noise of binary fractions: 0.3 is a multiple of 0.1."""
+    return abs(number) < 2**53 and abs(number - round(number)) <= 1e-9 * max(abs(number), 1e-300)
 
 
 def _limit(path: Path, value: int | float, words: str, errors: list[FieldError]) -> None:

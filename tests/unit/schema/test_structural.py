@@ -113,6 +113,7 @@ def test_message(field: dict[str, Any], value: Any, message: str) -> None:
     [
         ({"type": "integer"}, 2.0),
         ({"type": "number"}, 2),
+        ({"type": "number", "multipleOf": 0.1}, 0.3),
         ({"type": "string", "format": "made-up"}, "anything"),
         ({"type": "string", "format": "date-time"}, "2026-01-02T03:04:05.678Z"),
         ({"x-kubernetes-int-or-string": True}, "http"),

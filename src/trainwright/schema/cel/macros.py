@@ -28,8 +28,8 @@ def _has(compiler: Compiler, node: Call) -> Expr:
     if not isinstance(selected, Select):
         raise SchemaError("invalid argument to has() macro")
     operand = compiler.compile(selected.operand)
-    name, _ = member(operand.schema, selected.field)
-    read = operand.evaluate
+    name, schema = member(operand.schema, selected.field)
+    read, turn = operand.evaluate, convert(schema)
 
     def has(env: Env) -> bool:
         value = read(env)
@@ -37,7 +37,11 @@ def _has(compiler: Compiler, node: Call) -> Expr:
             value = value.value if value.present else {}
         if not isinstance(value, dict):
             raise CelError(NO_OVERLOAD)
-        return name in value
+        if name not in value:
+            return False
+        if turn is not None:
+            turn(value[name])  # data that cannot be read is an error, not a presence
+        return True
 
     return Expr(has)
 

@@ -78,8 +78,17 @@ def _bytes(value: Any) -> Any:
         raise CelError("Invalid byte formatted string: it is no base64") from None
 
 
+_GO_TYPES = {bool: "bool", int: "int64", float: "float64", list: "[]interface {}", dict: "map[string]interface {}"}
+
+
 def _text(parse: Callable[[str], Any]) -> Callable[[Any], Any]:
-    return lambda value: parse(value) if isinstance(value, str) else value
+    def turn(value: Any) -> Any:
+        if isinstance(value, str):
+            return parse(value)
+        # The API server's type check lets a list pass where a string has a format.
+        raise CelError(f"invalid data, expected string, got {_GO_TYPES.get(type(value), 'null')}")
+
+    return turn
 
 
 def _date(text: str) -> Any:

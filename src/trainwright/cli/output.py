@@ -35,7 +35,9 @@ _Dumper.add_representer(str, _text)
 
 
 def to_yaml(objects: Sequence[Json]) -> str:
-    """A YAML stream, one document for each object."""
+    """A YAML stream, one document for each object; nothing for none."""
+    if not objects:
+        return ""
     return yaml.dump_all(
         objects, Dumper=_Dumper, sort_keys=True, default_flow_style=False, width=4096, allow_unicode=True
     )

@@ -40,6 +40,10 @@ def render(
     objects: list[Json] = []
     for document in offline.train_jobs:
         job = admitted_job(offline, document)
+        if not job.is_ours:
+            manager = job.spec.managed_by if job.spec else ""
+            warn(document, "spec.managedBy", f"managed by {manager}: the operator leaves it alone and writes nothing")
+            continue
         objects += [intention.object for intention in plan_of(offline, job, document).objects]
     sys.stdout.write(to_json(objects) if output == "json" else to_yaml(objects))
     return 0

@@ -27,26 +27,13 @@ from trainwright.pipeline.validation import (
     validate_runtime,
     validate_trainjob,
 )
-from trainwright.schema.errors import OMITTED, ErrorType, FieldError, aggregate, invalid
+from trainwright.schema.custom_resource import check_create, check_update
+from trainwright.schema.errors import ErrorType, FieldError, aggregate, invalid
 from trainwright.schema.names import dns1123_subdomain_faults
 from trainwright.schema.structural import StructuralSchema
 
 Json = dict[str, Any]
 
-_HIDE_RULES = {
-    ErrorType.NOT_SUPPORTED,
-    ErrorType.REQUIRED,
-    ErrorType.TOO_LONG,
-    ErrorType.TOO_MANY,
-    ErrorType.TYPE_INVALID,
-}
-_RULES_HIDDEN = FieldError(
-    ErrorType.INVALID,
-    "",
-    OMITTED,
-    "null: some validation rules were not checked because the object was invalid; "
-    "correct the existing errors to complete validation",
-)
 _UNREADABLE = {ErrorType.REQUIRED, ErrorType.TYPE_INVALID}
 
 
@@ -150,12 +137,9 @@ def _add(answer: Answer, value: Json, verdict: Verdict) -> None:
 
 
 def _schema_errors(value: Json, old: Json | None, schema: StructuralSchema) -> list[FieldError]:
-    name = (value.get("metadata") or {}).get("name")
-    errors = [invalid("metadata.name", name, fault) for fault in dns1123_subdomain_faults(str(name or ""))]
-    errors += schema.validate(value, old)
-    if any(error.type in _HIDE_RULES for error in errors):
-        return [*errors, _RULES_HIDDEN]
-    return errors + schema.validate_rules(value, old)
+    name = str((value.get("metadata") or {}).get("name") or "")
+    faults = [invalid("metadata.name", name, fault) for fault in dns1123_subdomain_faults(name)]
+    return check_create(schema, value, faults) if old is None else check_update(schema, value, old, faults)
 
 
 def _is_readable(errors: list[FieldError]) -> bool:

@@ -38,7 +38,7 @@ _ZERO_IS_UNSET = frozenset(
         # Tolerations and volumes
         *("operator", "effect", "medium", "secretName", "audience", "fsType"),
         # Metadata
-        *("generateName", "namespace"),
+        *("name", "generateName", "namespace"),
     }
 )
 _VALUE_IS_REQUIRED = frozenset({"sysctls", "httpHeaders"})

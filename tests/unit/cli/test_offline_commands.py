@@ -87,6 +87,12 @@ def test_unknown_fields_of_a_template_survive_with_a_warning(run: Command) -> No
     assert f'warning: in.yaml:16: ClusterTrainingRuntime/torch-distributed: unknown field "{path}" is kept' in ran.err
 
 
+def test_a_job_of_another_controller_renders_to_nothing(run: Command) -> None:
+    ran = run("render", JOB + "  managedBy: kueue.x-k8s.io/multikueue\n")
+    assert (ran.code, ran.out) == (0, "")
+    assert "managed by kueue.x-k8s.io/multikueue: the operator leaves it alone and writes nothing" in ran.err
+
+
 def test_render_prints_json(run: Command) -> None:
     assert json.loads(run("render", JOB, flags=("-o", "json")).out)["kind"] == "JobSet"
     many = run("render", JOB, JOB.replace("demo", "other"), flags=("-o", "json"))

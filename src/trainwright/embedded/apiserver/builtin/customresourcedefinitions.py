@@ -14,6 +14,7 @@ from ....schema.names import dns1035_label_faults, dns1123_subdomain_faults
 from ....schema.structural import StructuralSchema
 from ..errors import Json
 from ..metadata import now_text
+from .schemaprops import checked
 from .strategy import StatusStrategy
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
@@ -23,6 +24,15 @@ _APPROVED = re.compile(r"(^|\.)(k8s|kubernetes)\.io$")
 class CustomResourceDefinitions(StatusStrategy):
     unconditional_update = False
     tracks_generation = True
+
+    def decode(self, obj: Json) -> tuple[Json, list[str]]:
+        decoded, unknown = super().decode(obj)
+        for index, version in enumerate((decoded.get("spec") or {}).get("versions") or ()):
+            container = version.get("schema") or {}
+            if container.get("openAPIV3Schema") is not None:
+                at = f"spec.versions[{index}].schema.openAPIV3Schema"
+                container["openAPIV3Schema"] = checked(container["openAPIV3Schema"], at, unknown)
+        return decoded, unknown
 
     def default(self, obj: Json) -> None:
         spec = obj.setdefault("spec", {})

@@ -46,6 +46,8 @@ def comparable(item: Object, namespace: str, ordered_env: bool) -> Object:
     data = item.get("data") or {}
     if item["kind"] == "Secret":
         item["data"] = dict.fromkeys(data, "<generated>")
+        if item.get("type") == "Opaque":  # the default, which whoever creates a Secret comes to own
+            del item["type"]
     elif item["kind"] == "ConfigMap" and metadata["name"].endswith("-flux-entrypoint"):
         item["data"] = dict.fromkeys(data, "<script>")
     elif "ca.crt" in data:

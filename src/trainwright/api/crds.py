@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_
 import msgspec
 
 from ..schema import kubernetes
+from . import patches
 from .markers import Mark, rule
 from .resources import CLUSTER_TRAINING_RUNTIMES, TRAIN_JOBS, TRAINING_RUNTIMES, Resource
 from .runtime import TrainingRuntime
@@ -111,8 +112,8 @@ class _Generator:
     def field(self, kind: Any, mark: Mark) -> JSON:
         if mark.fragment:
             schema = dict(self.fragments.find(mark.fragment))
-        elif mark.shape is not None:
-            schema = self.struct(mark.shape)
+        elif mark.shape:
+            schema = self.struct(getattr(patches, mark.shape))
             if get_origin(kind) is list:
                 schema = {"type": "array", "items": schema}
         else:

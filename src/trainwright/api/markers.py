@@ -19,7 +19,7 @@ class Mark(msgspec.Struct, frozen=True):
 
     description: str
     keywords: JSON
-    shape: Any = None
+    shape: str = ""
     fragment: str = ""
     items: JSON | None = None
     required: bool = False
@@ -28,7 +28,7 @@ class Mark(msgspec.Struct, frozen=True):
 def mark(
     description: str = "",
     *,
-    shape: Any = None,
+    shape: str = "",
     fragment: str = "",
     items: JSON | None = None,
     required: bool = False,
@@ -37,8 +37,9 @@ def mark(
     keys: list[str] | None = None,
     **keywords: Any,
 ) -> Mark:
-    """Keywords are OpenAPI's own (`minimum=1`). `shape` is the type whose schema a plain-JSON field has, `fragment` the
-    place in Kubernetes' pod schema it is taken from, `items` adds keywords to the items of a list.
+    """Keywords are OpenAPI's own (`minimum=1`). `shape` names the type in patches.py whose schema a plain-JSON field
+    has, `fragment` the place in Kubernetes' pod schema it is taken from, `items` adds keywords to the items of a
+    list.
     """
     if list_type:
         keywords["x-kubernetes-list-type"] = list_type

@@ -51,11 +51,11 @@ class PodSpecPatch(msgspec.Struct, rename="camel"):
     ] = None
     init_containers: Annotated[
         list[JSON] | None,
-        mark("Init containers to patch.", shape=ContainerPatch, maxItems=64, keys=["name"], rules=[IMMUTABLE]),
+        mark("Init containers to patch.", shape="ContainerPatch", maxItems=64, keys=["name"], rules=[IMMUTABLE]),
     ] = None
     containers: Annotated[
         list[JSON] | None,
-        mark("Containers to patch.", shape=ContainerPatch, maxItems=64, keys=["name"], rules=[IMMUTABLE]),
+        mark("Containers to patch.", shape="ContainerPatch", maxItems=64, keys=["name"], rules=[IMMUTABLE]),
     ] = None
     image_pull_secrets: Annotated[
         list[JSON] | None,
@@ -82,38 +82,38 @@ class PodSpecPatch(msgspec.Struct, rename="camel"):
 
 
 class PodTemplatePatch(msgspec.Struct):
-    metadata: Annotated[JSON | None, mark("Labels and annotations of the pods.", shape=TemplateMetadata)] = None
-    spec: Annotated[JSON | None, mark("What to change in the pods.", shape=PodSpecPatch)] = None
+    metadata: Annotated[JSON | None, mark("Labels and annotations of the pods.", shape="TemplateMetadata")] = None
+    spec: Annotated[JSON | None, mark("What to change in the pods.", shape="PodSpecPatch")] = None
 
 
 class JobSpecPatch(msgspec.Struct):
-    template: Annotated[JSON | None, mark("The pod template to patch.", shape=PodTemplatePatch)] = None
+    template: Annotated[JSON | None, mark("The pod template to patch.", shape="PodTemplatePatch")] = None
 
 
 class JobTemplatePatch(msgspec.Struct):
-    metadata: Annotated[JSON | None, mark("Labels and annotations of the Jobs.", shape=TemplateMetadata)] = None
-    spec: Annotated[JSON | None, mark("What to change in the Jobs.", shape=JobSpecPatch)] = None
+    metadata: Annotated[JSON | None, mark("Labels and annotations of the Jobs.", shape="TemplateMetadata")] = None
+    spec: Annotated[JSON | None, mark("What to change in the Jobs.", shape="JobSpecPatch")] = None
 
 
 class ReplicatedJobPatch(msgspec.Struct):
     name: Annotated[str, mark("Name of the replicated job of the runtime to patch.", **_NAME)]
-    template: Annotated[JSON | None, mark("The Job template to patch.", shape=JobTemplatePatch)] = None
+    template: Annotated[JSON | None, mark("The Job template to patch.", shape="JobTemplatePatch")] = None
 
 
 class JobSetSpecPatch(msgspec.Struct, rename="camel"):
     replicated_jobs: Annotated[
         list[JSON] | None,
-        mark("Replicated jobs to patch, by name.", shape=ReplicatedJobPatch, maxItems=100, keys=["name"]),
+        mark("Replicated jobs to patch, by name.", shape="ReplicatedJobPatch", maxItems=100, keys=["name"]),
     ] = None
 
 
 class JobSetTemplatePatch(msgspec.Struct):
-    metadata: Annotated[JSON | None, mark("Labels and annotations of the JobSet.", shape=TemplateMetadata)] = None
-    spec: Annotated[JSON | None, mark("What to change in the JobSet.", shape=JobSetSpecPatch)] = None
+    metadata: Annotated[JSON | None, mark("Labels and annotations of the JobSet.", shape="TemplateMetadata")] = None
+    spec: Annotated[JSON | None, mark("What to change in the JobSet.", shape="JobSetSpecPatch")] = None
 
 
 class TrainingRuntimeSpecPatch(msgspec.Struct):
-    template: Annotated[JSON | None, mark("The JobSet template to patch.", shape=JobSetTemplatePatch)] = None
+    template: Annotated[JSON | None, mark("The JobSet template to patch.", shape="JobSetTemplatePatch")] = None
 
 
 class RuntimePatch(msgspec.Struct, rename="camel"):
@@ -124,7 +124,7 @@ class RuntimePatch(msgspec.Struct, rename="camel"):
     ]
     time: Annotated[str | None, mark("When the patch last changed; kept by admission.", format="date-time")] = None
     training_runtime_spec: Annotated[
-        JSON | None, mark("What to change, in the shape of the runtime's spec.", shape=TrainingRuntimeSpecPatch)
+        JSON | None, mark("What to change, in the shape of the runtime's spec.", shape="TrainingRuntimeSpecPatch")
     ] = None
 
 
@@ -148,8 +148,8 @@ class PodSpecOverrideFields(msgspec.Struct, rename="camel"):
     node_selector: Annotated[dict[str, str] | None, mark()] = None
     tolerations: Annotated[list[JSON] | None, mark(fragment="tolerations", list_type="atomic")] = None
     volumes: Annotated[list[JSON] | None, mark(fragment="volumes", keys=["name"])] = None
-    init_containers: Annotated[list[JSON] | None, mark(shape=ContainerOverride, keys=["name"])] = None
-    containers: Annotated[list[JSON] | None, mark(shape=ContainerOverride, keys=["name"])] = None
+    init_containers: Annotated[list[JSON] | None, mark(shape="ContainerOverride", keys=["name"])] = None
+    containers: Annotated[list[JSON] | None, mark(shape="ContainerOverride", keys=["name"])] = None
     scheduling_gates: Annotated[list[JSON] | None, mark(fragment="schedulingGates", keys=["name"])] = None
 
 
@@ -165,7 +165,7 @@ class PodSpecOverride(PodSpecOverrideFields, rename="camel"):
 
     target_jobs: Annotated[
         list[JSON] | None,
-        mark("Replicated jobs this applies to.", shape=TargetJob, list_type="atomic", required=True),
+        mark("Replicated jobs this applies to.", shape="TargetJob", list_type="atomic", required=True),
     ] = None
 
 
@@ -173,7 +173,7 @@ class PodTemplateOverride(msgspec.Struct, rename="camel"):
     """v2.1: metadata and spec for the pod templates of the targets."""
 
     target_jobs: Annotated[
-        list[JSON], mark("Replicated jobs this applies to.", shape=TargetJob, list_type="atomic", required=True)
+        list[JSON], mark("Replicated jobs this applies to.", shape="TargetJob", list_type="atomic", required=True)
     ]
-    metadata: Annotated[JSON | None, mark("Labels and annotations of the pods.", shape=TemplateMetadata)] = None
-    spec: Annotated[JSON | None, mark("What to change in the pods.", shape=PodTemplateSpecOverride)] = None
+    metadata: Annotated[JSON | None, mark("Labels and annotations of the pods.", shape="TemplateMetadata")] = None
+    spec: Annotated[JSON | None, mark("What to change in the pods.", shape="PodTemplateSpecOverride")] = None

@@ -12,7 +12,6 @@ import msgspec
 
 from .markers import mark, rule
 from .metadata import ObjectMeta
-from .patches import TemplateMetadata
 from .resources import TRAINING_RUNTIMES
 
 JSON = dict[str, Any]
@@ -151,7 +150,7 @@ class PodGroupPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
 class JobSetTemplate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """The JobSet to be: its metadata (labels, annotations) and its spec, both as written."""
 
-    metadata: Annotated[JSON | None, mark("Labels and annotations of the JobSet.", shape=TemplateMetadata)] = None
+    metadata: Annotated[JSON | None, mark("Labels and annotations of the JobSet.", shape="TemplateMetadata")] = None
     spec: Annotated[JSON | None, mark("The JobSet to build on.", fragment="jobset")] = None
 
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from . import patches
 from .markers import IMMUTABLE, mark, rule
 from .metadata import Condition, ObjectMeta, find_condition, is_true
 from .resources import TRAIN_JOBS, TRAINER_GROUP
@@ -109,19 +108,19 @@ class TrainJobSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
     trainer: Annotated[Trainer | None, mark("What to train with.", rules=[IMMUTABLE])] = None
     runtime_patches: Annotated[
         list[JSON] | None,
-        mark("Changes to the runtime for this job alone.", shape=patches.RuntimePatch, maxItems=16, keys=["manager"]),
+        mark("Changes to the runtime for this job alone.", shape="RuntimePatch", maxItems=16, keys=["manager"]),
     ] = None
     pod_template_overrides: Annotated[
         list[JSON] | None,
         mark(
             "Spelling of v2.1; runtimePatches is the modern one.",
-            shape=patches.PodTemplateOverride,
+            shape="PodTemplateOverride",
             list_type="atomic",
         ),
     ] = None
     pod_spec_overrides: Annotated[
         list[JSON] | None,
-        mark("Spelling of v2.0; runtimePatches is the modern one.", shape=patches.PodSpecOverride, list_type="atomic"),
+        mark("Spelling of v2.0; runtimePatches is the modern one.", shape="PodSpecOverride", list_type="atomic"),
     ] = None
     labels: Annotated[
         dict[str, str] | None, mark("Labels of the JobSet. Spelling of v2.0; runtimePatches is the modern one.")

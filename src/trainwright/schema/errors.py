@@ -22,37 +22,29 @@ class SchemaError(ValueError):
 
 
 class ErrorType(Enum):
-    """What is wrong; the value is the phrase of the message."""
+    """What is wrong: the phrase of the message, and the reason of a Status cause."""
 
-    NOT_FOUND = "Not found"
-    REQUIRED = "Required value"
-    DUPLICATE = "Duplicate value"
-    INVALID = "Invalid value"
-    NOT_SUPPORTED = "Unsupported value"
-    FORBIDDEN = "Forbidden"
-    TOO_LONG = "Too long"
-    TOO_MANY = "Too many"
-    TOO_FEW = "Too few"
-    TOO_SHORT = "Too short"
-    INTERNAL = "Internal error"
-    # The same phrase as INVALID but another cause; a class of its own so that the enum does not alias it.
-    TYPE_INVALID = "Invalid value "
+    NOT_FOUND = ("Not found", "FieldValueNotFound")
+    REQUIRED = ("Required value", "FieldValueRequired")
+    DUPLICATE = ("Duplicate value", "FieldValueDuplicate")
+    INVALID = ("Invalid value", "FieldValueInvalid")
+    TYPE_INVALID = ("Invalid value", "FieldValueTypeInvalid")
+    NOT_SUPPORTED = ("Unsupported value", "FieldValueNotSupported")
+    FORBIDDEN = ("Forbidden", "FieldValueForbidden")
+    TOO_LONG = ("Too long", "FieldValueTooLong")
+    TOO_SHORT = ("Too short", "FieldValueTooShort")
+    TOO_MANY = ("Too many", "FieldValueTooMany")
+    TOO_FEW = ("Too few", "FieldValueTooFew")
+    INTERNAL = ("Internal error", "InternalError")
 
+    @property
+    def phrase(self) -> str:
+        return self.value[0]
 
-_REASONS: Final = {
-    ErrorType.NOT_FOUND: "FieldValueNotFound",
-    ErrorType.REQUIRED: "FieldValueRequired",
-    ErrorType.DUPLICATE: "FieldValueDuplicate",
-    ErrorType.INVALID: "FieldValueInvalid",
-    ErrorType.NOT_SUPPORTED: "FieldValueNotSupported",
-    ErrorType.FORBIDDEN: "FieldValueForbidden",
-    ErrorType.TOO_LONG: "FieldValueTooLong",
-    ErrorType.TOO_MANY: "FieldValueTooMany",
-    ErrorType.TOO_FEW: "FieldValueTooFew",
-    ErrorType.TOO_SHORT: "FieldValueTooShort",
-    ErrorType.INTERNAL: "InternalError",
-    ErrorType.TYPE_INVALID: "FieldValueTypeInvalid",
-}
+    @property
+    def reason(self) -> str:
+        return self.value[1]
+
 
 _WITHOUT_VALUE: Final = frozenset(
     {ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG, ErrorType.TOO_SHORT, ErrorType.INTERNAL},
@@ -79,12 +71,12 @@ class FieldError(NamedTuple):
     @property
     def reason(self) -> str:
         """The reason of a Status cause, such as `FieldValueRequired`."""
-        return _REASONS[self.type]
+        return self.type.reason
 
     @property
     def body(self) -> str:
         """The text without the field: what a Status cause carries as its message."""
-        text = self.type.value.rstrip()
+        text = self.type.phrase
         if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
             text = f"{text}: {value_text(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text

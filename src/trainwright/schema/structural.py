@@ -143,7 +143,7 @@ class StructuralSchema:
     def has_default(self) -> bool:
         return self.default_value is not NO_DEFAULT and self.default_value is not None
 
-    # ── the four questions ────────────────────────────────────────────────────────────────────────────────────────
+    # Each question is answered by a module of its own, loaded when first asked: who only merges never loads CEL.
 
     def prune(self, value: Any, *, root: bool = True) -> list[str]:
         """Remove unknown fields in place and return their paths, sorted, as strict decoding names them.

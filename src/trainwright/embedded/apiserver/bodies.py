@@ -16,6 +16,7 @@ MAX_BODY = 3 * 2**20
 _FRACTION = re.compile(rb"[0-9](?:\.[0-9]|[eE])")
 _LITERALS = frozenset({"NaN", "Infinity", "-Infinity"})
 MAX_DEPTH = 500
+MAX_EVENTS = 400_000
 
 
 class _Duplicates(dict[str, Any]):
@@ -101,11 +102,13 @@ def parse_yaml(body: bytes) -> tuple[Any, list[str]]:
     import yaml
 
     try:
-        for events, event in enumerate(yaml.parse(body, Loader=_loader(yaml))):
+        depth = 0
+        for count, event in enumerate(yaml.parse(body, Loader=_loader(yaml))):
             if isinstance(event, yaml.AliasEvent):
                 raise ValueError("yaml: aliases are not supported")
-            if events > 400_000:
-                raise ValueError("yaml: document too large")
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH or count > MAX_EVENTS:
+                raise ValueError("yaml: exceeded max depth" if depth > MAX_DEPTH else "yaml: document too large")
         value = yaml.load(body, Loader=_loader(yaml))  # noqa: S506  the loader is a safe one
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)

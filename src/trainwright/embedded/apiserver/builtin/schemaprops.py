@@ -84,6 +84,6 @@ def _wrong(at: str, value: Any, go: str) -> ValueError:
     kinds = {dict: "object", list: "array", str: "string", bool: "bool"}
     field = at.lstrip(".")
     return ValueError(
-        f"json: cannot unmarshal {kinds.get(type(value), 'number')} into Go struct field JSONSchemaProps.{field} of type"
-        f" {go}"
+        f"json: cannot unmarshal {kinds.get(type(value), 'number')} into Go struct field JSONSchemaProps.{field} of"
+        f" type {go}"
     )

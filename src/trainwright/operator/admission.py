@@ -88,7 +88,7 @@ class Admission:
     async def validate_train_job(self, review: Review) -> Decision:
         try:
             job = trainjob_from(_of_namespace(review.object, review.namespace))
-            old = trainjob_from(review.old_object) if review.old_object else None
+            old = trainjob_from(_of_namespace(review.old_object, review.namespace)) if review.old_object else None
         except msgspec.ValidationError as error:
             return refused(str(error), 400)
         if job.spec is None:

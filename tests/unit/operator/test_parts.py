@@ -1,0 +1,129 @@
+"""Small promises: what a status patch contains, what a revision is called, what keys look like, how often events are
+told.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_public_key
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainwright.api.metadata import ObjectMeta
+from trainwright.api.resources import TRAIN_JOBS
+from trainwright.api.trainjob import TrainerStatus, TrainJobStatus
+from trainwright.client import Client
+from trainwright.client.servertime import ServerTime
+from trainwright.controlloop import VirtualClock
+from trainwright.operator.configuration import ConfigurationError
+from trainwright.operator.events import Events
+from trainwright.operator.keys import GeneratedKeys, z85
+from trainwright.operator.revisions import content_of, name_of
+from trainwright.operator.serving import split_address
+from trainwright.operator.statuses import difference
+from unit.operator.memory_api import MemoryApi
+from unit.operator.world import runtime
+
+
+def test_a_status_patch_has_what_changed_and_nulls_what_went() -> None:
+    old = TrainJobStatus(state="Pending", message="waiting", runtime_revision="r")
+    new = TrainJobStatus(state="Running", runtime_revision="r")
+    assert difference(old, new) == {"state": "Running", "message": None}
+    assert difference(new, new) == {}
+    assert difference(None, new) == {"state": "Running", "runtimeRevision": "r"}
+
+
+def test_progress_is_never_part_of_the_controllers_patch() -> None:
+    old = TrainJobStatus(trainer_status=TrainerStatus(progress_percentage=5, last_updated_time="t"))
+    assert difference(old, TrainJobStatus()) == {}
+
+
+def test_a_revision_is_named_by_its_content_and_by_nothing_else() -> None:
+    one, other = runtime(), runtime()
+    other["metadata"].update(uid="x", resourceVersion="9", managedFields=[], creationTimestamp="t")
+    other["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+    other["status"] = {}
+    assert name_of(content_of(one)) == name_of(content_of(other))
+    other["metadata"]["labels"] = {"a": "b"}
+    assert name_of(content_of(one)) != name_of(content_of(other))
+    namespaced = runtime(kind="TrainingRuntime")
+    assert name_of(content_of(one)) != name_of(content_of(namespaced))
+
+
+@given(st.dictionaries(st.text(max_size=5), st.integers(), max_size=8))
+def test_the_order_of_members_does_not_change_a_revisions_name(members: dict[str, int]) -> None:
+    one, other = runtime(), runtime()
+    one["spec"]["extra"] = members
+    other["spec"] = {"extra": dict(reversed(members.items())), **other["spec"]}
+    assert name_of(content_of(one)) == name_of(content_of(other))
+
+
+@pytest.mark.parametrize("length", [1, 63, 253])
+def test_a_revisions_name_fits_whatever_the_runtimes_length(length: int) -> None:
+    assert len(name_of(content_of(runtime("a" * length)))) <= 253
+
+
+def test_z85_gives_the_rfcs_vector() -> None:
+    assert z85(bytes([0x86, 0x4F, 0xD2, 0x6F, 0xB5, 0x59, 0xF7, 0x5B])) == "HelloWorld"
+
+
+def test_a_curve_certificate_follows_from_the_uid_alone() -> None:
+    one = GeneratedKeys().curve_certificate("job", "uid-1")
+    assert one == GeneratedKeys().curve_certificate("job", "uid-1")
+    assert one != GeneratedKeys().curve_certificate("job", "uid-2")
+    text = base64.b64decode(one["curve.cert"]).decode()
+    assert 'name = "job"' in text
+
+
+def test_an_ssh_pair_belongs_together_and_is_new_each_time() -> None:
+    pair = GeneratedKeys().ssh_auth()
+    private = load_pem_private_key(base64.b64decode(pair["ssh-privatekey"]), None)
+    public = load_ssh_public_key(base64.b64decode(pair["ssh-publickey"]))
+    assert private.public_key() == public
+    assert base64.b64decode(pair["ssh-privatekey"]).startswith(b"-----BEGIN EC PRIVATE KEY-----")
+    assert pair != GeneratedKeys().ssh_auth()
+
+
+async def test_the_same_event_is_told_again_only_after_a_while_with_how_often() -> None:
+    clock = VirtualClock()
+    api = MemoryApi(clock)
+    client = Client(api)
+    client.server_time = ServerTime(clock.wall)
+    events = Events(client, "me")
+    job = ObjectMeta(name="job", namespace="ns", uid="u")
+    for _ in range(10):
+        await events.tell(TRAIN_JOBS, job, "Failed", "it broke")
+        await clock.advance(60)
+    told = [json.loads(request.body or b"") for request in api.writes]
+    assert [event["count"] for event in told] == [1, 6]
+    assert told[1]["firstTimestamp"] < told[1]["lastTimestamp"]
+    await events.tell(TRAIN_JOBS, job, "Failed", "it broke otherwise")
+    assert len(api.writes) == 3
+
+
+async def test_an_event_is_never_longer_than_the_server_takes() -> None:
+    api = MemoryApi(VirtualClock())
+    await Events(Client(api), "me").tell(TRAIN_JOBS, ObjectMeta(name="job", namespace="ns"), "R", "x" * 5000)
+    assert len(json.loads(api.writes[0].body or b"")["message"]) <= 1024
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        (":8443", ("", 8443)),
+        ("127.0.0.1:1", ("127.0.0.1", 1)),
+        ("[::1]:80", ("::1", 80)),
+        ("localhost:0", ("localhost", 0)),
+    ],
+)
+def test_addresses_are_read_as_go_writes_them(text: str, address: tuple[str, int]) -> None:
+    assert split_address(text) == address
+
+
+@pytest.mark.parametrize("text", ["8443", ":", "host:port", "host:99999"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="is not an address"):
+        split_address(text)

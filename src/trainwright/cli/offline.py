@@ -102,11 +102,10 @@ class Offline:
 
 def shipped_runtime(name: str) -> Document | None:
     """The runtime of this name that comes with Trainwright; its file is named like it."""
-    path = SHIPPED / f"{name}.yaml"
-    if path.parent != SHIPPED or not path.is_file():
+    if name not in shipped_runtime_names():
         return None
     file = f"trainwright/manifests/runtimes/{name}.yaml"
-    ((value, place),) = parse(path.read_bytes(), file)
+    ((value, place),) = parse((SHIPPED / f"{name}.yaml").read_bytes(), file)
     return Document(file, 1, value, place)
 
 

@@ -46,6 +46,8 @@ def validate(
         refused += _report(
             offline, document, offline.answer_train_job(document, update, stored), f" updated by {patch}"
         )
+    for document in offline.ignored:
+        print(f"{document.file}: document {document.number}, {document.title}: not judged, it is none of ours")
     judged = len(offline.runtimes) + len(offline.train_jobs) + (patch is not None)
     print(f"{judged} judged, {refused} refused" if refused else f"{judged} judged, all admitted")
     return 1 if refused else 0

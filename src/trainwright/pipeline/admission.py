@@ -16,7 +16,7 @@ import msgspec
 from trainwright.api.runtime import TrainingRuntime, runtime_from
 from trainwright.api.trainjob import RuntimeRef, TrainJob, trainjob_from
 from trainwright.pipeline.build import runtime_kind
-from trainwright.pipeline.errors import RuntimeNotSupported
+from trainwright.pipeline.errors import PipelineError, RuntimeNotSupported
 from trainwright.pipeline.framework import Framework
 from trainwright.pipeline.mutation import mutate
 from trainwright.pipeline.plan import Observed
@@ -114,7 +114,11 @@ def _judge(job: TrainJob, old: TrainJob | None, lookup: Lookup, framework: Frame
     runtime = lookup.runtime(ref, job.metadata.namespace)
     if runtime is None:
         return Verdict([runtime_not_found(ref)], [])
-    return validate_trainjob(job, runtime, old, lookup.observed, framework)
+    try:
+        return validate_trainjob(job, runtime, old, lookup.observed, framework)
+    except PipelineError as error:
+        messages.append(denied("TrainJob", str(error)))
+        return Verdict([], [])
 
 
 def denied(kind: str, reason: str) -> str:

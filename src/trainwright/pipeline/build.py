@@ -57,7 +57,9 @@ def build(
     for _, intention in built:
         _own(intention, job)
     trace.mark(Origin(TRAIN_JOB, name, "metadata.name"))
-    return Plan(objects=[intention for _, intention in built], built_by=[plugin for plugin, _ in built], warnings=[])
+    return Plan(
+        objects=[intention for _, intention in built], built_by=[plugin for plugin, _ in built], warnings=info.warnings
+    )
 
 
 def _own(intention: Intention, job: TrainJob) -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from trainwright.api.trainjob import TrainJobSpec
 from trainwright.pipeline.errors import TemplateInvalid
+from trainwright.pipeline.podset import pod_spec_of
 from trainwright.pipeline.provenance import OVERRIDE, PATCH, Origin
 from trainwright.pipeline.sparse import sparse
 from trainwright.schema.strategic import MergeField, StrategicMergeError, strategic_merge
@@ -88,7 +89,7 @@ def fit(patch: Json, spec: Json) -> tuple[Json, list[str]]:
 def _fit_containers(item: Json, job: Json, left_out: list[str]) -> Json:
     pod_template = ((item.get("template") or {}).get("spec") or {}).get("template") or {}
     pod_spec = pod_template.get("spec") or {}
-    present = job["template"]["spec"]["template"]["spec"]
+    present = pod_spec_of(job)
     kept: Json = {}
     for field in ("initContainers", "containers"):
         known = {container.get("name") for container in present.get(field) or ()}

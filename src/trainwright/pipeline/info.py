@@ -65,6 +65,8 @@ class Info:
         self.command_origin = Origin(TRAIN_JOB, job.metadata.name, "spec.trainer.command")
         self.args = trainer.args
         """The trainer's arguments; None leaves the template's."""
+        self.warnings: list[str] = []
+        """What a user should know though nothing is wrong; plugins may add to it."""
         self.unmatched: list[str] = []
         """What overrides name and the template does not have: admission refuses it, and no plan is made of it."""
         policy = runtime.spec.ml_policy if runtime.spec else None
@@ -225,12 +227,19 @@ def _set_resources(info: Info) -> None:
     if requirements is None:
         return
     launcher_is_node = info.ml_policy.mpi is not None and info.ml_policy.mpi.run_launcher_as_node
-    for pod_set in info.pod_sets:
-        trains = info.has_ml_policy and pod_set.role == TRAINER
-        container = pod_set.container(NODE)
-        if container is not None and (trains or (launcher_is_node and pod_set.name == NODE)):
-            merge_requirements(container.json, requirements)
-            info.came_from("spec.trainer.resourcesPerNode")
+    nodes = [
+        container
+        for pod_set in info.pod_sets
+        if (info.has_ml_policy and pod_set.role == TRAINER) or (launcher_is_node and pod_set.name == NODE)
+        if (container := pod_set.container(NODE)) is not None
+    ]
+    for container in nodes:
+        merge_requirements(container.json, requirements)
+        info.came_from("spec.trainer.resourcesPerNode")
+    if not nodes:
+        info.warnings.append(
+            "spec.trainer.resourcesPerNode has no effect: the runtime has no mlPolicy, or no container node to give it to"
+        )
 
 
 def trainjob_env(variable: Json) -> Json:

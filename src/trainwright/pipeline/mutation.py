@@ -24,8 +24,10 @@ def mutate(new: Json, old: Json | None, now: str) -> Json:
 def _with_times(new: Json, old: Json | None, now: str) -> Json:
     spec = new.get("spec")
     patches = spec.get("runtimePatches") if isinstance(spec, dict) else None
-    if not isinstance(spec, dict) or not isinstance(patches, list) or not all(isinstance(p, dict) for p in patches):
+    if not isinstance(spec, dict) or not isinstance(patches, list):
         return new
+    if not all(isinstance(patch, dict) and isinstance(patch.get("manager"), str) for patch in patches):
+        return new  # the schema says what is wrong with it
     before = {patch.get("manager"): patch for patch in ((old or {}).get("spec") or {}).get("runtimePatches") or ()}
     timed = [_with_time(patch, before.get(patch.get("manager")), now) for patch in patches]
     return new if timed == patches else {**new, "spec": {**spec, "runtimePatches": timed}}

@@ -91,18 +91,15 @@ class PodSet:
 
     @property
     def job_spec(self) -> Json:
-        spec: Json = self.json["template"]["spec"]
-        return spec
+        return _member(self.json["template"], "spec")
 
     @property
     def pod_template(self) -> Json:
-        template: Json = self.job_spec["template"]
-        return template
+        return _member(self.job_spec, "template")
 
     @property
     def pod_spec(self) -> Json:
-        spec: Json = self.pod_template["spec"]
-        return spec
+        return _member(self.pod_template, "spec")
 
     @property
     def count(self) -> int:
@@ -174,11 +171,19 @@ def _upsert(owner: Json, field: str, items: Iterable[Json], key: Any) -> None:
         del owner[field]
 
 
+def pod_spec_of(replicated_job: Json) -> Json:
+    """The pod spec of a replicatedJob for reading; empty where the template leaves it out."""
+    job_spec = (replicated_job.get("template") or {}).get("spec") or {}
+    return (job_spec.get("template") or {}).get("spec") or {}
+
+
 def _metadata_map(template: Json, field: str) -> Json:
-    metadata = template.get("metadata")
-    if metadata is None:
-        metadata = template["metadata"] = {}
-    values: Json | None = metadata.get(field)
-    if values is None:
-        values = metadata[field] = {}
-    return values
+    return _member(_member(template, "metadata"), field)
+
+
+def _member(owner: Json, field: str) -> Json:
+    """An object inside an object, made where it is missing: the API allows every level of a template to be left out."""
+    found: Json | None = owner.get(field)
+    if found is None:
+        found = owner[field] = {}
+    return found

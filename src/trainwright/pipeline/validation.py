@@ -16,7 +16,7 @@ from trainwright.pipeline.framework import Framework
 from trainwright.pipeline.info import NUM_PROC_PER_NODE_ANNOTATION, make_info
 from trainwright.pipeline.mutation import WORDS
 from trainwright.pipeline.plan import Observed
-from trainwright.pipeline.podset import ANCESTOR_LABEL, INITIALIZERS, NODE, TRAINER
+from trainwright.pipeline.podset import ANCESTOR_LABEL, INITIALIZERS, NODE, TRAINER, pod_spec_of
 from trainwright.pipeline.typed import containers_text, invalid_value, runtime_ref_text
 from trainwright.schema.errors import OMITTED, ErrorType, FieldError, invalid
 
@@ -62,6 +62,7 @@ def validate_trainjob(
         reference = runtime_ref_text(job.spec.runtime_ref) if job.spec else "null"
         verdict.errors.append(invalid_value("spec.runtimeRef", reference, str(error)))
         return verdict
+    verdict.warnings.extend(info.warnings)
     for finding in framework.validate(info, old):
         if isinstance(finding, str):
             verdict.warnings.append(finding)
@@ -99,7 +100,7 @@ def validate_runtime(runtime: TrainingRuntime, *, is_update: bool = False) -> Ve
         field = f"spec.template.spec.replicatedJobs[{index}]"
         if job.get("replicas", 1) != 1:
             verdict.errors.append(invalid(f"{field}.replicas", job["replicas"], "always must be 1"))
-        containers = job["template"]["spec"]["template"]["spec"].get("containers") or []
+        containers = pod_spec_of(job).get("containers") or []
         wanted = NODE if role == TRAINER else role
         if not any(container.get("name") == wanted for container in containers):
             field = f"{field}.template.spec.template.spec.containers"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from trainwright.api.trainjob import TrainJob, TrainJobSpec
 from trainwright.pipeline.info import Info
-from trainwright.pipeline.podset import DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, Json
+from trainwright.pipeline.podset import DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, Json, pod_spec_of
 from trainwright.pipeline.typed import invalid_value, json_of
 from trainwright.schema.errors import FieldError, duplicate, forbidden, invalid
 from trainwright.schema.names import dns1123_subdomain_faults
@@ -85,7 +85,7 @@ def _names_of_template(info: Info) -> dict[str, Names]:
     jobs: list[Json] = ((template.spec if template else None) or {}).get("replicatedJobs") or []
     known: dict[str, Names] = {}
     for job in jobs:
-        pod = job["template"]["spec"]["template"]["spec"]
+        pod = pod_spec_of(job)
         names = ({c.get("name", "") for c in pod.get(field) or ()} for field in ("initContainers", "containers"))
         known[job["name"]] = Names(*names)
     return known
@@ -119,8 +119,7 @@ def _pod_specs(item: Json, generation: Generation) -> Iterator[tuple[str, Json]]
     if generation is PATCHES:
         template = (item.get("trainingRuntimeSpec") or {}).get("template") or {}
         for job in (template.get("spec") or {}).get("replicatedJobs") or ():
-            pod_template = ((job.get("template") or {}).get("spec") or {}).get("template") or {}
-            yield job.get("name", ""), pod_template.get("spec") or {}
+            yield job.get("name", ""), pod_spec_of(job)
         return
     pod_spec = item.get("spec") or {} if generation is TEMPLATE_OVERRIDES else item
     for target in item.get("targetJobs") or ():

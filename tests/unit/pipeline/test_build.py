@@ -224,3 +224,21 @@ def test_env_sources_are_copied_as_the_reference_copies_them() -> None:
         {"name": "E", "value": ""},
         {"name": "K", "valueFrom": {"fileKeyRef": {"key": "k", "path": "p", "volumeName": "v"}}},
     ]
+
+
+def test_a_template_may_leave_out_every_level() -> None:
+    bare = {"name": "node", "template": {}}
+    made = jobset(
+        trainjob({"numNodes": 2, "image": "x"}), runtime(bare, policy={"torch": {}}, gang={"coscheduling": {}})
+    )
+    spec = made["spec"]["replicatedJobs"][0]["template"]["spec"]
+    assert spec["parallelism"] == 2
+    assert spec["template"]["metadata"] == {"labels": {"scheduling.x-k8s.io/pod-group": "tj"}}
+
+
+def test_resources_that_go_nowhere_come_with_a_warning() -> None:
+    job = trainjob({"resourcesPerNode": {"limits": {"cpu": 1}}})
+    bare = msgspec.structs.replace(runtime(), spec=msgspec.structs.replace(runtime().spec, ml_policy=None))
+    (warning,) = plan(job, bare).warnings
+    assert warning.startswith("spec.trainer.resourcesPerNode has no effect")
+    assert plan(job, runtime()).warnings == []

@@ -63,7 +63,15 @@ def test_anything_else_stays_for_validation_to_judge(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "odd", [{}, {"spec": None}, {"spec": []}, {"spec": {"runtimePatches": "x"}}, {"spec": {"trainer": 1}}]
+    "odd",
+    [
+        {},
+        {"spec": None},
+        {"spec": []},
+        {"spec": {"runtimePatches": "x"}},
+        {"spec": {"trainer": 1}},
+        {"spec": {"runtimePatches": [{"manager": []}]}},
+    ],
 )
 def test_what_cannot_be_read_is_left_alone(odd: dict[str, Any]) -> None:
     assert mutate(odd, None, NOW) is odd

@@ -34,6 +34,7 @@ def _default_object(schema: StructuralSchema, value: dict[str, Any]) -> None:
         if name not in value or (value[name] is None and not child.nullable):
             value[name] = _copy(child.default_value)
     dropped: list[str] = []
+    children = schema._children
     for name, member in value.items():
         if member is None:
             child = schema.member(name)
@@ -43,7 +44,7 @@ def _default_object(schema: StructuralSchema, value: dict[str, Any]) -> None:
                 else:
                     dropped.append(name)
         elif type(member) is dict or type(member) is list:
-            child = schema.member(name)
+            child = children.get(name) or schema.member(name)
             if child is not None:
                 default(child, member)
     for name in dropped:

@@ -63,17 +63,30 @@ def _prune_object(
     schema: StructuralSchema | None, value: dict[str, Any], path: str, unknown: list[str], resource: bool
 ) -> None:
     removed: list[str] = []
+    declared = schema._properties if schema is not None else {}
+    children = schema._children if schema is not None else {}
     for name, member in value.items():
         if resource and name in _TYPE_META:
             if name == "metadata" and type(member) is dict:
                 prune_object_meta(member, f"{path}.metadata" if path else "metadata", unknown)
             continue
-        child = schema.member(name) if schema is not None else None
-        if child is not None:
-            if type(member) is dict or type(member) is list:
-                _prune(child, member, f"{path}.{name}" if path else name, unknown, child.embedded_resource)
-        elif schema is None or not (schema.preserve_unknown_fields or schema.is_map):
+        compound = type(member) is dict or type(member) is list
+        if name in declared:
+            # A scalar that is declared needs no further look, and its schema need not be compiled.
+            if not compound:
+                continue
+            child = children.get(name) or schema.field(name) if schema is not None else None
+        elif schema is None:
             removed.append(name)
+            continue
+        else:
+            child = schema.additional
+            if child is None:
+                if not (schema.preserve_unknown_fields or schema.is_map):
+                    removed.append(name)
+                continue
+        if compound and child is not None:
+            _prune(child, member, f"{path}.{name}" if path else name, unknown, child.embedded_resource)
     for name in removed:
         del value[name]
         unknown.append(f"{path}.{name}" if path else name)

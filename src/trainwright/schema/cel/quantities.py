@@ -31,7 +31,9 @@ def quantity(text: Any) -> Quantity:
         parsed = parse_quantity(text)
     except QuantityError as error:
         raise CelError(str(error)) from None
-    number, suffix = _PARTS.match(text).groups()  # type: ignore[union-attr]
+    parts = _PARTS.match(text)
+    assert parts is not None  # the pattern matches every text
+    number, suffix = parts.groups()
     places = len(number.partition(".")[2])
     exponent = _EXPONENTS.get(suffix)
     if exponent is None:

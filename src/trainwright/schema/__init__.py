@@ -1,6 +1,6 @@
 """What Kubernetes knows of objects without any I/O: schemas, their words, merges and patches. Standard library only.
 
-    structural        a schema, compiled lazily: prune, default, validate, validate_rules; list types for server-side apply
+    structural        a schema, compiled lazily: prune, default, validate, rules; list types for server-side apply
     custom_resource   what the API server checks of a custom resource on create, update and status update, in its order
     kubernetes        the built-in kinds' schemas and merge keys
     cel, rules        the expression language, and the rules that schemas write in it

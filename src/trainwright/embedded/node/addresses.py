@@ -5,12 +5,13 @@ headless service, so `<hostname>.<subdomain>` leads where it leads in a cluster.
 still meet another job's on the same port, and torch's does; so each job gets its own port in place of each one it
 names, in every place where frameworks put it. In tier T0 there is no /etc/hosts to give, and names become 127.0.0.1.
 
-Pure but for `free_port`, which asks the kernel.
+Pure but for `free_port`, which asks the kernel and chance.
 """
 
 from __future__ import annotations
 
 import re
+import secrets
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -102,8 +103,13 @@ class Ports:
 
 
 def free_port(used: set[int]) -> int:
-    """A port that no process listens on and that is not in `used`."""
-    for port in _PORTS:
+    """A port that no process listens on and that is not in `used`.
+
+    From a random place on: the job takes seconds to bind it, and meanwhile another cluster of this machine may look
+    too.
+    """
+    first = secrets.randbelow(len(_PORTS))
+    for port in (*_PORTS[first:], *_PORTS[:first]):
         if port not in used and _is_free(port):
             return port
     raise OSError(f"no free port between {_PORTS.start} and {_PORTS.stop - 1} for a job's processes to meet at")

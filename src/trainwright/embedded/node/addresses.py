@@ -109,7 +109,8 @@ def free_port(used: set[int]) -> int:
     too.
     """
     first = secrets.randbelow(len(_PORTS))
-    for port in (*_PORTS[first:], *_PORTS[:first]):
+    for offset in range(len(_PORTS)):
+        port = _PORTS[(first + offset) % len(_PORTS)]
         if port not in used and _is_free(port):
             return port
     raise OSError(f"no free port between {_PORTS.start} and {_PORTS.stop - 1} for a job's processes to meet at")

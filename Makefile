@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv --no-progress
+INSTALL := $(UV) pip install --quiet --compile-bytecode --require-hashes --python
 PYTEST := $(BIN)/pytest
 
 .DEFAULT_GOAL := help
@@ -19,13 +20,14 @@ $(BIN)/uv: requirements/bootstrap.txt
 
 $(VENV)/dev.ready: $(BIN)/uv requirements/dev.txt pyproject.toml
 	@echo "== Trainwright and its tools into $(VENV)"
-	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
+	@$(INSTALL) $(BIN)/python -r requirements/dev.txt
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q src/trainwright
 	@touch $@
 
 $(VENV)/torch.ready: $(VENV)/dev.ready requirements/torch.txt
 	@echo "== PyTorch into $(VENV) (a few GB the first time)"
-	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/torch.txt
+	@$(INSTALL) $(BIN)/python -r requirements/torch.txt
 	@touch $@
 
 setup: $(VENV)/dev.ready ## an environment in .venv with the command `trainwright` in it
@@ -51,7 +53,7 @@ test-kubectl: setup ## real kubectl against the local cluster; builds kubectl on
 $(VENV)-sdk/ready: $(BIN)/uv requirements/sdk.txt
 	@echo "== the Kubeflow SDK into $(VENV)-sdk"
 	@test -x $(VENV)-sdk/bin/python || $(PYTHON) -m venv $(VENV)-sdk
-	@$(UV) pip install --quiet --python $(VENV)-sdk/bin/python --require-hashes -r requirements/sdk.txt
+	@$(INSTALL) $(VENV)-sdk/bin/python -r requirements/sdk.txt
 	@touch $@
 
 test-sdk: setup-torch $(VENV)-sdk/ready ## the Kubeflow SDK, unmodified, against the local cluster

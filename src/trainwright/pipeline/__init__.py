@@ -13,7 +13,11 @@ the source of secrets (`KeyMaterial`). Both raise `PipelineError` only, whose te
 
 Files, in the order a TrainJob meets them:
 
+    mutation      what admission changes before it judges
+    validation    the rules between a TrainJob and its runtime, in the reference's words
+    admission     all of an API server's answer, offline
     generations   podSpecOverrides, podTemplateOverrides and runtimePatches as one kind of patch, and how it merges
+    sparse        a template as its typed object would be written
     info          the state of one build: template, pod sets, counts, resources
     podset        views into the template: replicatedJobs and containers
     resources     how many devices a node has, how much a pod asks for
@@ -22,6 +26,7 @@ Files, in the order a TrainJob meets them:
     plan          Observed and KeyMaterial in, Plan out
     status        JobSet → TrainJob.status
     provenance    who set which field
+    typed         values inside messages, as the reference prints them
 """
 
 from trainwright.pipeline.build import build as build

@@ -238,7 +238,7 @@ def _set_resources(info: Info) -> None:
         info.came_from("spec.trainer.resourcesPerNode")
     if not nodes:
         info.warnings.append(
-            "spec.trainer.resourcesPerNode has no effect: the runtime has no mlPolicy, or no container node to give it to"
+            "spec.trainer.resourcesPerNode has no effect: the runtime has no mlPolicy or no container for it"
         )
 
 

@@ -12,39 +12,50 @@ from typing import Any
 
 from trainwright.schema.quantity import QuantityError, parse_quantity
 
-# Optional scalars whose zero means "not set". Everything else keeps its zero: most booleans and numbers of a pod are
-# pointers in the API, and `runAsUser: 0` is a wish.
-_ZERO_IS_UNSET = frozenset(
-    {
-        # JobSet
-        *("maxRestarts", "subdomain", "groupName", "jobIndex", "podIndex"),
-        # Pod
-        *(
-            "restartPolicy",
-            "dnsPolicy",
-            "serviceAccountName",
-            "serviceAccount",
-            "nodeName",
-            "hostname",
-            "schedulerName",
-        ),
-        *("priorityClassName", "hostNetwork", "hostPID", "hostIPC"),
-        # Container
-        *("image", "workingDir", "terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy"),
-        *("stdin", "stdinOnce", "tty", "hostPort", "hostIP", "protocol", "subPath", "subPathExpr", "readOnly"),
-        # Probes and handlers
-        *("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"),
-        *("host", "scheme"),
-        # Tolerations and volumes
-        *("operator", "effect", "medium", "secretName", "audience", "fsType"),
-        # Metadata
-        *("name", "generateName", "namespace"),
-    }
-)
-_VALUE_IS_REQUIRED = frozenset({"sysctls", "httpHeaders"})
+# Optional scalars whose zero means "not set", by the field their object stands in. Everything else keeps its zero:
+# most booleans and numbers of a pod are pointers in the API, and `runAsUser: 0` is a wish.
+_CONTAINER = {
+    *("image", "workingDir", "terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy"),
+    *("stdin", "stdinOnce", "tty"),
+}
+_PROBE = {"initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"}
+_UNSET_AT_ZERO: dict[str, set[str]] = {
+    "failurePolicy": {"maxRestarts"},
+    "network": {"subdomain"},
+    "coordinator": {"jobIndex", "podIndex"},
+    "replicatedJobs": {"groupName"},
+    "spec": {
+        *("restartPolicy", "dnsPolicy", "serviceAccountName", "serviceAccount", "nodeName", "hostname", "subdomain"),
+        *("schedulerName", "priorityClassName", "hostNetwork", "hostPID", "hostIPC"),
+    },
+    "containers": _CONTAINER,
+    "initContainers": _CONTAINER,
+    "ports": {"name", "hostPort", "hostIP", "protocol"},
+    "env": {"value"},
+    "volumeMounts": {"readOnly", "subPath", "subPathExpr"},
+    "livenessProbe": _PROBE,
+    "readinessProbe": _PROBE,
+    "startupProbe": _PROBE,
+    "httpGet": {"path", "host", "scheme"},
+    "tcpSocket": {"host"},
+    "fieldRef": {"apiVersion"},
+    "configMapKeyRef": {"name"},
+    "secretKeyRef": {"name"},
+    "configMapRef": {"name"},
+    "secretRef": {"name"},
+    "imagePullSecrets": {"name"},
+    "configMap": {"name"},
+    "secret": {"secretName"},
+    "emptyDir": {"medium"},
+    "persistentVolumeClaim": {"readOnly"},
+    "nfs": {"readOnly"},
+    "serviceAccountToken": {"audience"},
+    "tolerations": {"key", "operator", "value", "effect"},
+    "metadata": {"name", "generateName", "namespace"},
+}
+_NOTHING: set[str] = set()
 _AMOUNTS = frozenset({"limits", "requests", "overhead"})
 _FREE_MAPS = frozenset({"labels", "annotations", "nodeSelector", "matchLabels"}) | _AMOUNTS
-
 _EMPTY_IN_PATCH = _FREE_MAPS | {"metadata", "spec", "template"}
 
 
@@ -59,13 +70,13 @@ def sparse(node: Any, owner: str = "", *, is_patch: bool = False) -> Any:
         if owner in _FREE_MAPS:
             return dict(node)
         copy = {}
+        unset_at_zero = _UNSET_AT_ZERO.get(owner, _NOTHING)
         for name, value in node.items():
             if value is None or (is_patch and (value == [] or (value == {} and name in _EMPTY_IN_PATCH))):
                 continue
-            if not value and not isinstance(value, dict | list):
-                if name in _ZERO_IS_UNSET or (name == "value" and owner not in _VALUE_IS_REQUIRED):
-                    continue
-            elif name == "resourceFieldRef" and isinstance(value, dict):
+            if not value and name in unset_at_zero and not isinstance(value, dict | list):
+                continue
+            if name == "resourceFieldRef" and isinstance(value, dict):
                 value = {**value, "divisor": amount(value.get("divisor", "0"))}
             elif name == "sizeLimit":
                 value = amount(value)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -262,3 +264,63 @@ def test_the_configuration_switches_plugins(run: Command, tmp_path: Path) -> Non
     assert (ran.code, "plugin Nope: there is no such plugin" in ran.err) == (1, True)
     config.write_text("nonsense: true")
     assert run("render", JOB, flags=("--config", str(config))).code == 2
+
+
+OLDER_RUNTIME = """
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: torch-distributed}
+spec:
+  mlPolicy: {numNodes: 1, torch: {numProcPerNode: auto}}
+  template:
+    spec:
+      replicatedJobs:
+        - name: node
+          template: {spec: {template: {spec: {containers: [{name: node, image: i, resources: {limits: {cpu: 3}}}]}}}}
+"""
+POD = "nodeSelector: {z: '1'}, volumes: [{name: v, emptyDir: {}}], tolerations: [{key: t}]"
+SPELLINGS = {
+    "v2.0": f"""
+  labels: {{team: a}}
+  trainer: {{numNodes: 2, numProcPerNode: "auto"}}
+  podSpecOverrides: [{{targetJobs: [{{name: node}}], {POD}}}]
+""",
+    "v2.1": f"""
+  labels: {{team: a}}
+  trainer: {{numNodes: 2, numProcPerNode: auto}}
+  podTemplateOverrides: [{{targetJobs: [{{name: node}}], spec: {{{POD}}}}}]
+""",
+    "v2.3": f"""
+  trainer: {{numNodes: 2}}
+  runtimePatches:
+    - manager: a.io/x
+      trainingRuntimeSpec:
+        template:
+          metadata: {{labels: {{team: a}}}}
+          spec: {{replicatedJobs: [{{name: node, template: {{spec: {{template: {{spec: {{{POD}}}}}}}}}}}]}}
+""",
+}
+
+
+def test_three_generations_of_one_file_render_to_the_same_bytes(run: Command) -> None:
+    head = JOB.split("  trainer:")[0].rstrip()
+    rendered = {version: run("render", OLDER_RUNTIME, head + text) for version, text in SPELLINGS.items()}
+    assert [ran.code for ran in rendered.values()] == [0, 0, 0]
+    assert rendered["v2.0"].out == rendered["v2.1"].out == rendered["v2.3"].out
+    assert "name: PET_NPROC_PER_NODE\n                value: '3'\n" in rendered["v2.3"].out
+
+
+def test_rendering_loads_no_http_crypto_or_terminal_library(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB)
+    heavy = (
+        "'aiohttp', 'asyncio', 'cryptography', 'email', 'http', 'importlib.metadata', 'rich', 'ssl', 'typer', 'uvloop'"
+    )
+    code = f"""
+import sys
+from trainwright.cli.main import main
+assert main(["render", "-f", {str(file)!r}]) == 0
+print(sorted({{{heavy}}} & sys.modules.keys()), file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == "[]\n"

@@ -5,6 +5,7 @@ In: the machine. Out: a Node, made once and kept in step, and a Lease renewed no
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 from typing import Any
@@ -15,6 +16,8 @@ from trainwright.controlloop import Clock
 from trainwright.embedded.node.tiers import Tier
 from trainwright.embedded.times import rfc3339, rfc3339_micro
 from trainwright.version import __version__
+
+log = logging.getLogger(__name__)
 
 JSON = dict[str, Any]
 
@@ -110,7 +113,10 @@ async def register(client: Client, name: str, *, tier: Tier, host_address: str, 
 async def keep_alive(client: Client, name: str, clock: Clock) -> None:
     """Renews the node's Lease until cancelled."""
     while True:
-        await _renew(client, name, rfc3339_micro(clock.wall()))
+        try:
+            await _renew(client, name, rfc3339_micro(clock.wall()))
+        except ClientError as error:  # the next renewal is a new try; a server that is away is told of by the watches
+            log.debug("the node's lease was not renewed: %s", error)
         await clock.sleep(RENEW_SECONDS)
 
 
@@ -118,18 +124,17 @@ async def _renew(client: Client, name: str, now: str) -> None:
     spec = {"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now}
     try:
         await client.patch(LEASES, {"spec": spec}, name=name, namespace=LEASE_NAMESPACE)
+        return
     except NotFound:
-        lease = {
-            "apiVersion": LEASES.api_version,
-            "kind": LEASES.kind,
-            "metadata": {"name": name, "namespace": LEASE_NAMESPACE},
-            "spec": spec,
-        }
-        try:
-            await client.create(LEASES, lease, LEASE_NAMESPACE)
-        except NotFound:
-            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": LEASE_NAMESPACE}}
-            await client.create(NAMESPACES, namespace)
-            await client.create(LEASES, lease, LEASE_NAMESPACE)
-    except ClientError:
-        pass  # the next renewal is a new try; a server that is away is told of by the watches
+        pass
+    lease = {
+        "apiVersion": LEASES.api_version,
+        "kind": LEASES.kind,
+        "metadata": {"name": name, "namespace": LEASE_NAMESPACE},
+        "spec": spec,
+    }
+    try:
+        await client.create(LEASES, lease, LEASE_NAMESPACE)
+    except NotFound:  # the namespace is missing: the next renewal finds it
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": LEASE_NAMESPACE}}
+        await client.create(NAMESPACES, namespace)

@@ -110,7 +110,10 @@ class Controller:
             at_least = FORBIDDEN_RETRY_SECONDS  # RBAC does not change by itself: no hot loop
         elif isinstance(cause, ApiError) and cause.retry_after:
             at_least = cause.retry_after
-        seconds = self.queue.retry(key, at_least=at_least, at_most=max(at_least, LAST_RETRY_SECONDS))
+        at_most = max(at_least, LAST_RETRY_SECONDS)
+        if isinstance(error, NotYet) and error.within is not None:
+            at_most = min(at_most, error.within)
+        seconds = self.queue.retry(key, at_least=min(at_least, at_most), at_most=at_most)
         if isinstance(error, (ClientError, NotYet)):
             log.warning("%s %s: %s; again in %.1f s", self.name, key, error, seconds)
         else:

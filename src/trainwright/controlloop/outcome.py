@@ -24,7 +24,14 @@ class Key(NamedTuple):
 
 
 class NotYet(Exception):
-    """Raised by a reconciler that has told the user why it cannot go on: come back with back-off, log one line."""
+    """Raised by a reconciler that has told the user why it cannot go on: come back with back-off, log one line.
+
+    `within` bounds the back-off, for an object that has something else to be looked at for, such as a deadline.
+    """
+
+    def __init__(self, message: str, *, within: float | None = None) -> None:
+        super().__init__(message)
+        self.within = within
 
 
 class Done(msgspec.Struct, frozen=True):

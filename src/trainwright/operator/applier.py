@@ -20,7 +20,7 @@ import msgspec
 from trainwright.api.metadata import ObjectMeta
 from trainwright.api.resources import CONFIG_MAPS, JOB_SETS, POD_GROUPS, SECRETS, VOLCANO_POD_GROUPS, Resource
 from trainwright.api.trainjob import TrainJob
-from trainwright.client import AlreadyExists, Client, NotFound
+from trainwright.client import AlreadyExists, Client, Forbidden, NotFound
 from trainwright.client.errors import ApiError, Conflict, Invalid, Status
 from trainwright.operator.views import Partial
 from trainwright.pipeline import Apply, CreateOnce, JobSet, NameTaken
@@ -39,6 +39,11 @@ class NotWritten(Exception):
     def __init__(self, kind: str, name: str, error: ApiError) -> None:
         super().__init__(f'{kind} "{name}": {error}')
         self.error = error
+
+    @property
+    def is_about_immutability(self) -> bool:
+        """The server, or JobSet's own webhook, says that a field cannot be changed any more."""
+        return isinstance(self.error, (Invalid, Forbidden)) and "immutable" in str(self.error)
 
 
 class Applier:

@@ -23,11 +23,13 @@ from trainwright.api.resources import (
 from trainwright.api.runtime import TrainingRuntime, runtime_from
 from trainwright.api.trainjob import RuntimeRef, TrainJob
 from trainwright.client import AlreadyExists, Client, NotFound
+from trainwright.controlloop import Key, Store
 from trainwright.operator.applier import FIELD_MANAGER, is_controlled_by
-from trainwright.operator.views import LAST_APPLIED, REVISION_ANNOTATION, RUNTIME_LABEL, runtime_label
+from trainwright.operator.views import LAST_APPLIED, REVISION_ANNOTATION, RUNTIME_LABEL, Partial, runtime_label
 from trainwright.pipeline import JobSet, PipelineError, RuntimeNotFound, runtime_kind
 from trainwright.pipeline.build import MANAGED_BY, MANAGED_BY_LABEL
 
+TTL_ANNOTATION = "trainer.kubeflow.org/ttl-seconds-after-finished"
 HASH_LENGTH = 16
 REMEMBERED = 512
 
@@ -56,8 +58,11 @@ class _Snapshot(msgspec.Struct):
 
 
 class Revisions:
-    def __init__(self, client: Client) -> None:
+    """`store` knows which revisions there are, where one is kept; the webhooks, which create none, do without."""
+
+    def __init__(self, client: Client, store: Store[Partial] | None = None) -> None:
         self._client = client
+        self._store = store
         self._known: OrderedDict[tuple[str, str], TrainingRuntime] = OrderedDict()  # immutable, so safe to remember
 
     async def ensure(self, job: TrainJob, job_set: JobSet | None) -> Revision:
@@ -97,21 +102,14 @@ class Revisions:
     async def _of_live_runtime(self, namespace: str, ref: RuntimeRef) -> Revision:
         content = content_of(await self.live_runtime(namespace, ref))
         name = name_of(content)
-        if (namespace, name) not in self._known or not await self._exists(namespace, name):
+        if self._store is None or self._store.get(Key(namespace, name)) is None:
             await self._create(namespace, name, content)
         runtime = runtime_from(content)
         self._remember(namespace, name, runtime)
         return Revision(name, runtime)
 
-    async def _exists(self, namespace: str, name: str) -> bool:
-        try:
-            await self._client.get(CONTROLLER_REVISIONS, name, namespace, decode=_Stored)
-        except NotFound:
-            return False
-        return True
-
     async def _create(self, namespace: str, name: str, content: dict[str, Any]) -> None:
-        body = {
+        body: dict[str, Any] = {
             "apiVersion": CONTROLLER_REVISIONS.api_version,
             "kind": CONTROLLER_REVISIONS.kind,
             "metadata": {
@@ -125,6 +123,8 @@ class Revisions:
             "revision": 1,
             "data": content,
         }
+        if lives := (content["metadata"].get("annotations") or {}).get(TTL_ANNOTATION):
+            body["metadata"]["annotations"] = {TTL_ANNOTATION: lives}  # read from the store, without its content
         try:
             await self._client.create(CONTROLLER_REVISIONS, body, namespace, field_manager=FIELD_MANAGER, decode=bytes)
         except AlreadyExists:

@@ -19,7 +19,7 @@ from trainwright.client.errors import TooManyRequests, UnknownOutcome, not_serve
 from trainwright.controlloop import After, Done, Key, NotYet, Outcome
 from trainwright.operator.applier import Applier, NotWritten, is_controlled_by
 from trainwright.operator.events import Events
-from trainwright.operator.revisions import Revisions
+from trainwright.operator.revisions import TTL_ANNOTATION, Revisions, revision_of
 from trainwright.operator.statuses import write_status
 from trainwright.operator.views import Views
 from trainwright.pipeline import (
@@ -38,7 +38,6 @@ from trainwright.pipeline import (
 CONTROLLER = "trainjob_controller"
 COMPONENT = "trainer-trainjob-controller"
 CREATION_FAILED = "TrainJobResourcesCreationFailed"
-TTL_ANNOTATION = "trainer.kubeflow.org/ttl-seconds-after-finished"
 CLEAN_UP_SECONDS = 10.0
 EVENT_ERROR_LENGTH = 950
 
@@ -46,6 +45,7 @@ EVENT_ERROR_LENGTH = 950
 class _Built(msgspec.Struct, frozen=True):
     """What was last written for a job: while none of it has changed, writing again would change nothing."""
 
+    uid: str
     generation: int
     job_set_uid: str
     job_set_generation: int
@@ -67,22 +67,23 @@ class TrainJobReconciler:
         self._views = views
         self._framework = framework
         self._keys = keys
-        self._revisions = Revisions(client)
+        self._revisions = Revisions(client, views.revisions.store)
         self._applier = Applier(client)
         self._events = Events(client, COMPONENT)
         self._now = now or (lambda: datetime.fromtimestamp(client.server_time.now(), UTC))
         self._ca_certificate = ca_certificate
-        self._built: dict[str, _Built] = {}  # by the TrainJob's uid
+        self._built: dict[Key, _Built] = {}
 
     async def reconcile(self, key: Key) -> Outcome:
         job = self._views.jobs.store.get(key)
         if job is None or job.is_being_deleted or not job.is_ours:
+            self._built.pop(key, None)
             return Done()
         job_set = self._job_set_of(job)
         if job.is_finished:
             return await self._clean_up(job, job_set)
-        if self._is_converged(job, job_set):
-            return await self._write_status(job, job_set)
+        if job_set is not None and (job_set.metadata.is_being_deleted or self._is_converged(job, job_set)):
+            return await self._write_status(job, job_set)  # a JobSet on its way out is built anew when it is gone
         live = await self._read_live(job)
         if live is None:
             return Done()  # gone or replaced: the watch will tell
@@ -91,15 +92,15 @@ class TrainJobReconciler:
         except RuntimeNotSupported as error:
             return await self._write_status(live, job_set, problem=error)
         except (PipelineError, NotWritten) as error:
-            await self._tell(live, error)
-            await self._write_status(live, job_set, problem=str(error))
-            raise NotYet(str(error)) from (error.error if isinstance(error, NotWritten) else error)
+            return await self._explain(live, job_set, error)
         return await self._write_status(live, job_set, revision=revision)
 
     # Converging
 
     async def _converge(self, job: TrainJob) -> tuple[str, JobSet | None]:
         """Resolve, build, write. Returns the name of the revision that the job runs from, and its JobSet."""
+        if job.spec is None:
+            raise RuntimeNotSupported("")
         if not self._views.job_sets.is_served:
             raise PipelineError(not_served(JOB_SETS.group_resource))
         present = self._views.job_sets.store.get(_key(job))
@@ -109,7 +110,7 @@ class TrainJobReconciler:
         except ApiError as error:
             if isinstance(error, (Conflict, TooManyRequests, UnknownOutcome)):
                 raise
-            raise NotWritten("runtime revision of", job.metadata.name, error) from error
+            raise NotWritten("ControllerRevision for TrainJob", job.metadata.name, error) from error
         observed = Observed(
             jobset=present,
             pod_group_exists=self._has_pod_group(job),
@@ -122,15 +123,21 @@ class TrainJobReconciler:
         plan = build(job, revision.runtime, observed, self._framework, self._keys)  # pure
         config_maps = [item for item in plan.objects if item.object["kind"] == "ConfigMap"]
         objects = [item for item in config_maps if not self._has_config_map(job, _name(item))] if runs else plan.objects
-        written = await self._applier.apply(objects, job, has_job_set=job_set is not None)
+        try:
+            written = await self._applier.apply(objects, job, has_job_set=job_set is not None)
+        except NotWritten as error:
+            if job_set is None or not error.is_about_immutability or not _is_at_rest(job_set):
+                raise
+            await self._delete(job_set)  # nothing of it runs: a JobSet as it is wanted now takes its place
+            return revision.name, job_set
         job_set = written or job_set
         self._remember(job, job_set, frozenset(map(_name, config_maps)))
         return revision.name, job_set
 
-    def _is_converged(self, job: TrainJob, job_set: JobSet | None) -> bool:
+    def _is_converged(self, job: TrainJob, job_set: JobSet) -> bool:
         """What we last built is there as we left it; while the JobSet runs, that it is there is enough."""
-        built = self._built.get(job.metadata.uid)
-        if built is None or job_set is None or job_set.metadata.is_being_deleted:
+        built = self._built.get(_key(job))
+        if built is None or built.uid != job.metadata.uid:
             return False
         if not all(self._has_config_map(job, name) for name in built.children):
             return False
@@ -144,22 +151,22 @@ class TrainJobReconciler:
 
     def _remember(self, job: TrainJob, job_set: JobSet | None, children: frozenset[str]) -> None:
         if job_set is not None:
-            metadata = job_set.metadata
-            self._built[job.metadata.uid] = _Built(job.metadata.generation, metadata.uid, metadata.generation, children)
+            theirs = job_set.metadata
+            self._built[_key(job)] = _Built(
+                job.metadata.uid, job.metadata.generation, theirs.uid, theirs.generation, children
+            )
 
     # Ending
 
     async def _clean_up(self, job: TrainJob, job_set: JobSet | None) -> Outcome:
-        """Finished is a latch (D7). Repeats until nothing of the job runs (D6), then waits for its time to live
-        (D28).
-        """
-        self._built.pop(job.metadata.uid, None)
+        """Finished is a latch (D7). Repeats until nothing of the job runs (D6); then its time to live counts (D28)."""
+        self._built.pop(_key(job), None)
         outcome = await self._write_status(job, job_set)
         if job_set is not None and not job_set.is_finished:
             if not job_set.metadata.is_being_deleted:
                 await self._delete(job_set)
             return After(CLEAN_UP_SECONDS)
-        remaining = await self._time_to_live(job, job_set)
+        remaining = self._time_to_live(job, job_set)
         if remaining is None:
             return outcome
         if remaining > 0:
@@ -181,12 +188,9 @@ class TrainJobReconciler:
         except NotFound:
             pass
 
-    async def _time_to_live(self, job: TrainJob, job_set: JobSet | None) -> float | None:
+    def _time_to_live(self, job: TrainJob, job_set: JobSet | None) -> float | None:
         """Seconds until the finished job is to be deleted; None when it is to stay."""
-        text = job.metadata.annotation(TTL_ANNOTATION)
-        if text is None:
-            runtime = await self._revisions.read_bound(job, job_set)
-            text = runtime.metadata.annotation(TTL_ANNOTATION) if runtime else self._runtime_annotation(job)
+        text = job.metadata.annotation(TTL_ANNOTATION) or self._time_to_live_of_runtime(job, job_set)
         if text is None or not text.isdecimal():
             return None
         end = next((c for kind in (COMPLETE, FAILED) if (c := job.condition(kind)) and c.is_true), None)
@@ -195,15 +199,15 @@ class TrainJobReconciler:
         lived = (self._now() - datetime.fromisoformat(end.last_transition_time)).total_seconds()
         return max(0.0, int(text) - lived)
 
-    def _runtime_annotation(self, job: TrainJob) -> str | None:
-        if job.spec is None:
-            return None
-        ref = job.spec.runtime_ref
-        if ref.kind == "TrainingRuntime":
-            runtime = self._views.runtimes.store.get(Key(job.metadata.namespace, ref.name))
-        else:
-            runtime = self._views.cluster_runtimes.store.get(Key("", ref.name))
-        return runtime.metadata.annotation(TTL_ANNOTATION) if runtime else None
+    def _time_to_live_of_runtime(self, job: TrainJob, job_set: JobSet | None) -> str | None:
+        """The runtime's word as the job met it, or, when that revision is gone already, as it is now."""
+        namespace, ref = job.metadata.namespace, job.spec.runtime_ref if job.spec else None
+        found = self._views.revisions.store.get(Key(namespace, revision_of(job, job_set)))
+        if found is None and ref is not None and ref.kind == "TrainingRuntime":
+            found = self._views.runtimes.store.get(Key(namespace, ref.name))
+        elif found is None and ref is not None:
+            found = self._views.cluster_runtimes.store.get(Key("", ref.name))
+        return found.metadata.annotation(TTL_ANNOTATION) if found is not None else None
 
     # Telling
 
@@ -214,15 +218,18 @@ class TrainJobReconciler:
         update = status(job, job_set, self._now(), runtime_revision=revision, problem=problem)
         await write_status(self._client, job, update.status)
         if update.delete_jobset and job_set is not None:
-            return After(0.0)  # finished now: the next pass cleans up, from the stored status
+            return After(1.0)  # finished now: the pass that sees the stored status cleans up
         return Done() if update.look_again_after is None else After(update.look_again_after)
 
-    async def _tell(self, job: TrainJob, error: Exception) -> None:
+    async def _explain(self, job: TrainJob, job_set: JobSet | None, error: PipelineError | NotWritten) -> Outcome:
+        """Says in an event and in the status why the job does not go on, and comes back with growing delay (D20)."""
         text = str(error)
         short = text[:EVENT_ERROR_LENGTH] + (" ..." if len(text) > EVENT_ERROR_LENGTH else "")
-        await self._events.tell(
-            TRAIN_JOBS, job.metadata, CREATION_FAILED, f"TrainJob resources reconciliation failed: {short}"
-        )
+        note = f"TrainJob resources reconciliation failed: {short}"
+        await self._events.tell(TRAIN_JOBS, job.metadata, CREATION_FAILED, note)
+        outcome = await self._write_status(job, job_set, problem=text)
+        within = outcome.seconds if isinstance(outcome, After) else None  # a deadline runs on
+        raise NotYet(text, within=within) from (error.error if isinstance(error, NotWritten) else error)
 
     # Looking
 
@@ -249,6 +256,13 @@ class TrainJobReconciler:
     def _has_config_map(self, job: TrainJob, name: str) -> bool:
         found = self._views.config_maps.store.get(Key(job.metadata.namespace, name))
         return found is not None and is_controlled_by(found.metadata, job)
+
+
+def _is_at_rest(job_set: JobSet) -> bool:
+    """Suspended, and no pod of it is left: it can be replaced without anybody losing work."""
+    return job_set.is_suspended and not any(
+        entry.active or entry.ready for entry in job_set.status.replicated_jobs_status or ()
+    )
 
 
 def _name(intention: Apply | CreateOnce) -> str:

@@ -155,6 +155,22 @@ async def test_a_new_node_adopts_running_pods_and_learns_true_exit_codes(cluster
         assert processes_marked(pods[name]["metadata"]["uid"]) == []
 
 
+async def test_torn_files_of_a_crashed_machine_fail_their_pod_and_nothing_else(cluster: Cluster) -> None:
+    await cluster.create(PODS, pod("p", "sleep", "600"))
+    await cluster.create(PODS, pod("q", "sleep", "600"))
+    torn, whole = await cluster.until_pod("p", "Running"), await cluster.until_pod("q", "Running")
+    await cluster.stop_node()
+    directory = directory_of(cluster, torn["metadata"]["uid"])
+    os.kill(supervisor_pid(cluster, torn["metadata"]["uid"]), signal.SIGKILL)
+    (directory.path / "pod.json").write_text("")
+    (directory.path / "record.json").write_text('{"uid": ')
+    await cluster.start_node()
+    failed = await cluster.until_pod("p", "Failed")
+    assert failed["status"]["reason"] == "SupervisorLost"
+    assert await cluster.until_pod("q", "Running")
+    assert len(processes_marked(whole["metadata"]["uid"])) == 1
+
+
 async def test_kill_9_of_a_supervisor_fails_its_pod_within_two_seconds(cluster: Cluster) -> None:
     await cluster.create(PODS, pod("p", "sh", "-c", "sleep 600 & sleep 600"))
     running = await cluster.until_pod("p", "Running")

@@ -67,7 +67,7 @@ class PodDirectories:
     def all(self) -> list[tuple[PodDirectory, PodToRun]]:
         """Every pod there is a directory for. One without `pod.json` was never started and is removed."""
         found = []
-        for path in sorted(self.path.iterdir()):
+        for path in sorted(path for path in self.path.iterdir() if path.is_dir()):
             directory = PodDirectory(path)
             pod = directory.pod()
             if pod is None:

@@ -159,10 +159,10 @@ def now() -> str:
 
 
 def read_json(path: Path) -> Any:
-    """The file's content, or None when there is no such file."""
+    """The file's content. None when there is no such file, or one that a crash of the machine left empty or torn."""
     try:
         return json.loads(path.read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, json.JSONDecodeError):
         return None
 
 

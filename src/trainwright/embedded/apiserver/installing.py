@@ -27,7 +27,9 @@ async def install(api: Api, served: Type, namespace: str, manifest: Json, option
 
     def compute(old: Json | None) -> Json:
         manager = served.field_manager()
-        obj = manager.apply(old, config, options.manager, metadata.now_text(), force=True)
+        obj = manager.apply(old, manager.prepare(config), options.manager, metadata.now_text(), force=True)
+        if obj is None:
+            raise writing.Unchanged
         decoded, _ = decode_object(served, copy.deepcopy(obj))
         served.strategy.default(decoded)
         return decoded

@@ -6,6 +6,7 @@ moved meanwhile).
 
 from __future__ import annotations
 
+import collections
 import json
 from typing import Any
 
@@ -18,7 +19,7 @@ from .api import Api
 from .bodies import parse_json, parse_yaml, unsupported_body
 from .decoding import report_unknown, report_unknown_in_patch
 from .errors import Json, StatusError, bad_request
-from .fieldmanager.manager import refuse_managed_fields
+from .fieldmanager.manager import Applied, FieldManager, refuse_managed_fields
 from .fieldmanager.walk import go_text
 from .requests import Answer, Call
 from .store import Key
@@ -93,8 +94,9 @@ def _patch(call: Call, kind: str, options: WriteOptions) -> writing.Compute:
         _keep_type(served, patched)
         _check_identity(call, patched)
         obj, unknown = _decode_patched(served, patched)
-        shown = go_text(value) if kind == STRATEGIC_PATCH else json_text(patched)
-        report_unknown_in_patch(duplicates, unknown, options.validation, shown)
+        if duplicates or unknown:
+            shown = go_text(value) if kind == STRATEGIC_PATCH else json_text(patched)
+            report_unknown_in_patch(duplicates, unknown, options.validation, shown)
         served.strategy.default(obj)
         return obj
 
@@ -171,6 +173,50 @@ def check_names(call: Call, obj: Json) -> None:
 
 def _apply(call: Call, options: WriteOptions) -> writing.Compute:
     served = call.served
+    manager = served.field_manager(call.subresource)
+    applied, duplicates = _applied(call, manager)
+    if duplicates:
+        report_unknown(served, duplicates, [], options.validation)
+
+    def compute(old: Json | None) -> Json:
+        obj = manager.apply(old, applied, options.manager, metadata.now_text(), force=options.force)
+        if obj is None:
+            check_names(call, {"metadata": dict(applied.config["metadata"])})
+            raise writing.Unchanged
+        obj["apiVersion"], obj["kind"] = served.api_version, served.kind
+        check_names(call, obj)
+        decoded, unknown = _decode_patched(served, obj)
+        if unknown:
+            report_unknown_in_patch([], unknown, options.validation, json_text(obj))
+        served.strategy.default_applied(decoded)
+        return decoded
+
+    return compute
+
+
+# Controllers apply the same bytes over and over; parsing and measuring them once makes that cheap.
+_APPLIED: collections.OrderedDict[tuple[int, bytes], tuple[FieldManager, Applied, list[str]]] = (
+    collections.OrderedDict()
+)
+APPLIED_KEPT, APPLIED_SIZE = 128, 64 * 1024
+
+
+def _applied(call: Call, manager: FieldManager) -> tuple[Applied, list[str]]:
+    key = (id(manager), call.body)
+    found = _APPLIED.get(key)
+    if found is not None and found[0] is manager:
+        _APPLIED.move_to_end(key)
+        return found[1], found[2]
+    applied, duplicates = _read_applied(call, manager)
+    if len(call.body) <= APPLIED_SIZE:
+        _APPLIED[key] = (manager, applied, duplicates)
+        while len(_APPLIED) > APPLIED_KEPT:
+            _APPLIED.popitem(last=False)
+    return applied, duplicates
+
+
+def _read_applied(call: Call, manager: FieldManager) -> tuple[Applied, list[str]]:
+    served = call.served
     try:
         config, duplicates = parse_yaml(call.body)
     except ValueError as error:
@@ -187,17 +233,4 @@ def _apply(call: Call, options: WriteOptions) -> writing.Compute:
     if not isinstance(meta, dict):
         raise bad_request("error decoding YAML: metadata is not an object")
     refuse_managed_fields(config)
-    if duplicates:
-        report_unknown(served, duplicates, [], options.validation)
-
-    def compute(old: Json | None) -> Json:
-        manager = served.field_manager(call.subresource)
-        obj = manager.apply(old, config, options.manager, metadata.now_text(), force=options.force)
-        obj["apiVersion"], obj["kind"] = served.api_version, served.kind
-        check_names(call, obj)
-        decoded, unknown = _decode_patched(served, obj)
-        report_unknown_in_patch([], unknown, options.validation, json_text(obj))
-        served.strategy.default_applied(decoded)
-        return decoded
-
-    return compute
+    return manager.prepare(config), duplicates

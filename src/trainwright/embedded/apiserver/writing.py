@@ -176,6 +176,10 @@ async def update(
     raise AssertionError("unreachable")
 
 
+class Unchanged(Exception):
+    """Raised by a `Compute`: the object is already as wanted, down to its owners."""
+
+
 class _Stale(Exception):
     """The head moved while a webhook was asked."""
 
@@ -192,14 +196,20 @@ async def _update_once(
     applied: bool,
 ) -> Written:
     old = served.whole_object(stored.data)
-    obj = compute(served.whole_object(stored.data))
+    call = api.admission.call(served, "UPDATE", subresource, key, user, options)
+    try:
+        # An apply leaves what it is given alone; a patch or a controller's change works on a copy.
+        obj = compute(old if applied else served.whole_object(stored.data))
+    except Unchanged:
+        if not api.admission.concerned(call) and not served.strategy.settles(stored):
+            return Written(old, False)
+        obj = served.whole_object(stored.data)
     meta = obj["metadata"]
     now = metadata.now_text()
     manager = served.field_manager(subresource)
     metadata.drop_double_owners(meta)
     if not applied:
         manager.update(old, obj, options.manager, now)
-    call = api.admission.call(served, "UPDATE", subresource, key, user, options)
     mutated = await api.admission.mutate(call, obj, old)
     if mutated is not None:
         obj = mutated

@@ -78,6 +78,10 @@ class Admission:
     def call(self, served: Type, operation: str, subresource: str, key: Key, user: User, options: WriteOptions) -> Call:
         return Call(served, operation, subresource, key, user, options)
 
+    def concerned(self, call: Call) -> bool:
+        """Whether any webhook wants to hear of this."""
+        return bool(self._wanted(MUTATING, call) or self._wanted(VALIDATING, call))
+
     # ------------------------------------------------------------------------------------------------ the two phases
 
     async def mutate(self, call: Call, obj: Json, old: Json | None) -> Json | None:

@@ -38,8 +38,8 @@ class Managed:
         self.times: dict[str, str] = times or {}
 
 
-def read(entries: Any) -> Managed | None:
-    """None if an entry is not understood."""
+def read(entries: Any, *, ours: bool = False) -> Managed | None:
+    """None if an entry is not understood; those we stored ourselves are."""
     managed = Managed()
     if entries is None:
         return managed
@@ -51,7 +51,7 @@ def read(entries: Any) -> Managed | None:
         if not entry.get("apiVersion") or entry.get("fieldsType") != "FieldsV1":
             return None
         fields = entry.get("fieldsV1") or {}
-        if not isinstance(fields, dict) or not _well_formed(fields):
+        if not ours and not (isinstance(fields, dict) and _well_formed(fields)):
             return None
         version = str(entry["apiVersion"])
         key = identity(entry.get("manager", ""), entry["operation"], version, entry.get("subresource", ""))
@@ -100,13 +100,9 @@ def same_but_times(left: list[Json] | None, right: list[Json] | None) -> bool:
     """Whether two lists of entries say the same, times aside."""
     if len(left or ()) != len(right or ()):
         return False
-    return {_timeless(entry) for entry in left or ()} == {_timeless(entry) for entry in right or ()}
+    known = {_identity(entry): entry.get("fieldsV1") for entry in left or ()}
+    return all(known.get(_identity(entry)) == entry.get("fieldsV1") for entry in right or ())
 
 
-def _timeless(entry: Json) -> tuple[Any, ...]:
-    key = (entry.get("manager", ""), entry["operation"], entry.get("apiVersion"), entry.get("subresource", ""))
-    return (*key, repr(sorted_fields(entry.get("fieldsV1") or {})))
-
-
-def sorted_fields(fields: Json) -> list[Any]:
-    return [(element, sorted_fields(fields[element])) for element in sorted(fields)]
+def _identity(entry: Json) -> tuple[Any, ...]:
+    return (entry.get("manager", ""), entry["operation"], entry.get("apiVersion"), entry.get("subresource", ""))

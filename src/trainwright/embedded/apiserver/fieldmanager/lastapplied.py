@@ -38,7 +38,7 @@ def allowed_conflicts(node: Node, live: Json, version: str) -> FieldSet:
     return fields
 
 
-def refresh(obj: Json, config: Json) -> None:
+def refreshed(obj: Json, config: Json) -> Json:
     """Keep the annotation in step with what kubectl applies, so that client-side apply still works afterwards."""
     copy = {**config, "metadata": dict(config.get("metadata") or {})}
     annotations = dict(copy["metadata"].get("annotations") or {})
@@ -48,5 +48,6 @@ def refresh(obj: Json, config: Json) -> None:
     else:
         copy["metadata"].pop("annotations", None)
     text = json.dumps(copy, separators=(",", ":"), sort_keys=True, ensure_ascii=False) + "\n"
-    live = obj["metadata"].setdefault("annotations", {})
+    live = dict(obj["metadata"].get("annotations") or {})
     live[ANNOTATION] = text if sum(len(k) + len(v) for k, v in {**live, ANNOTATION: text}.items()) <= LIMIT else ""
+    return {**obj, "metadata": {**obj["metadata"], "annotations": live}}

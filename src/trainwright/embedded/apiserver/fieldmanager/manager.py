@@ -6,7 +6,7 @@ In: the live object (None for a create), and the new object or the applied confi
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import StatusError, bad_request
 from . import fieldset, lastapplied
@@ -14,7 +14,7 @@ from .entries import Managed, identity, parts, read, write
 from .fieldset import LEAF, FieldSet
 from .nodes import Node
 from .updater import Conflicts, Owned, apply, update
-from .walk import check
+from .walk import check, fields_of
 
 Json = dict[str, Any]
 MAX_UPDATERS = 10
@@ -33,6 +33,14 @@ _STRIPPED: FieldSet = {
         ),
     },
 }
+
+
+class Applied(NamedTuple):
+    """A configuration and the fields it sets."""
+
+    config: Json
+    fields: FieldSet
+    stored: FieldSet  # of these, what managedFields keeps
 
 
 class FieldManager:
@@ -78,13 +86,13 @@ class FieldManager:
     def _live_or_new(self, live: Json | None, metadata: Json) -> Managed:
         ours = (live or {}).get("metadata", {}).get("managedFields")
         if self.subresource:
-            return read(ours) or Managed()
+            return read(ours, ours=True) or Managed()
         sent = metadata.get("managedFields")
         if isinstance(sent, list) and (not sent or sent == [{}]):
             return Managed()
         managed = read(sent)
         if managed is None or not managed.fields:
-            return read(ours) or Managed()
+            return read(ours, ours=True) or Managed()
         return managed
 
     def _update(self, live: Json, new: Json, managed: Managed, key: str, now: str) -> None:
@@ -100,19 +108,32 @@ class FieldManager:
                     managed.times[key] = now
         managed.fields = fields
 
-    def apply(self, live: Json | None, config: Json, manager: str, now: str, *, force: bool) -> Json:
-        """Server-side apply: the merged object with its entries; `live` itself (a copy) if nothing changes."""
+    def prepare(self, config: Json) -> Applied:
+        """A configuration judged and measured once, however often it is applied. It must not be changed afterwards."""
         faults = check(self.node, config)
         if faults:
             raise self._typed_error(config, faults)
+        fields = fieldset.without(fields_of(self.node, config), self.ignored)
+        return Applied(config, fields, fieldset.difference(fields, _STRIPPED))
+
+    def apply(self, live: Json | None, applied: Applied, manager: str, now: str, *, force: bool) -> Json | None:
+        """Server-side apply: the merged object with its entries, or None if nothing at all changes.
+
+        The result may share parts with `live` and the configuration.
+        """
         current = self._bare(live)
-        managed = read((live or {}).get("metadata", {}).get("managedFields")) or Managed()
+        managed = read((live or {}).get("metadata", {}).get("managedFields"), ours=True) or Managed()
         if not managed.fields and live is not None:
             before = identity("before-first-apply", "Update", self.version, self.subresource)
             self._update(self.empty, current, managed, before, now)
-        result = self._apply(current, config, managed, manager, now, force=force)
+            known = None
+        else:
+            known = managed.fields
+        result = self._apply(current, applied, managed, manager, now, force=force)
         if manager == "kubectl" and lastapplied.annotation_of(result):
-            lastapplied.refresh(result, config)
+            result = lastapplied.refreshed(result, applied.config)
+        if live is not None and managed.fields == known and result == current:
+            return None
         entries = write(managed)
         metadata = result["metadata"] = dict(result.get("metadata") or {})
         if entries:
@@ -127,11 +148,22 @@ class FieldManager:
         # The real server answers 500 here; the fault is the client's, so this one says 400.
         return bad_request(f"failed to create typed patch object ({where}): {text}")
 
-    def _apply(self, live: Json, config: Json, managed: Managed, manager: str, now: str, *, force: bool) -> Json:
+    def _apply(self, live: Json, applied: Applied, managed: Managed, manager: str, now: str, *, force: bool) -> Json:
         key = identity(manager, "Apply", self.version, self.subresource)
 
         def run(force: bool) -> tuple[Json, dict[str, Owned]]:
-            return apply(self.node, live, config, self.version, managed.fields, key, force=force, ignored=self.ignored)
+            return apply(
+                self.node,
+                live,
+                applied.config,
+                applied.fields,
+                applied.stored,
+                self.version,
+                managed.fields,
+                key,
+                force=force,
+                ignored=self.ignored,
+            )
 
         try:
             result, fields = run(force)
@@ -146,7 +178,7 @@ class FieldManager:
             result, fields = run(True)
         mine = fields.get(key)
         if mine is not None:
-            kept = fieldset.difference(mine.fields, _STRIPPED)
+            kept = applied.stored if mine.fields is applied.fields else fieldset.difference(mine.fields, _STRIPPED)
             if kept:
                 fields[key] = mine._replace(fields=kept)
             else:

@@ -55,6 +55,8 @@ def apply(
     node: Node,
     live: Json,
     config: Json,
+    fields: FieldSet,
+    stored: FieldSet,
     version: str,
     managers: Managers,
     manager: str,
@@ -62,12 +64,14 @@ def apply(
     force: bool,
     ignored: FieldSet,
 ) -> tuple[Json, Managers]:
-    """Merge, drop what this manager no longer applies and nobody else owns, then settle ownership."""
+    """Merge, drop what this manager no longer applies and nobody else owns, then settle ownership.
+
+    `fields` are those that `config` sets, `stored` what managedFields keeps of them.
+    """
     merged: Json = merge(node, live, config)
     last = managers.get(manager)
-    fields = fieldset.without(fields_of(node, config), ignored)
     managers = {**managers, manager: Owned(fields, version, True)}
-    if last is not None and last.fields:
+    if last is not None and last.fields and last.fields != stored:
         merged = _prune(node, merged, managers, last.fields, fields)
     managers, _ = _take_over(node, live, merged, managers, manager, force=force, ignored=ignored)
     return merged, managers

@@ -141,6 +141,27 @@ def test_a_suspended_job_is_patched_and_resumed_in_one_write(plane: RealControlP
     assert node_selector(plane.admin.get(job_set_path(here))) == {"kubernetes.io/hostname": "node-1"}
 
 
+def test_a_patch_that_jobset_does_not_take_while_suspended_replaces_the_jobset(
+    plane: RealControlPlane, here: str
+) -> None:
+    create(plane.admin, here, runtime("it", TORCH), trainjob("job", "it", suspend=True))
+    until_state(plane.admin, here, "Suspended")
+    old = plane.admin.get(job_set_path(here))["metadata"]["uid"]
+    patches = node_patch("node-0")
+    [node] = patches[0]["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    node["template"]["spec"]["template"]["spec"]["volumes"] = [{"name": "scratch", "emptyDir": {}}]
+    plane.admin.patch(job_path(here), {"spec": {"runtimePatches": patches}})
+
+    def has_volume(found: Object | None) -> bool:
+        return found is not None and "scratch" in str(found["spec"])
+
+    new = plane.admin.until(job_set_path(here), has_volume, what="the volume")
+    assert new is not None
+    assert new["metadata"]["uid"] != old
+    plane.admin.patch(job_path(here), {"spec": {"suspend": False}})
+    until_state(plane.admin, here, "Complete")
+
+
 def test_a_running_job_is_suspended_its_pods_go_and_it_resumes(plane: RealControlPlane, here: str) -> None:
     create(plane.admin, here, runtime("it", TORCH), trainjob("job", "it", "hang"))
     until_state(plane.admin, here, "Running")

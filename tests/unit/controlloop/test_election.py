@@ -116,6 +116,16 @@ async def test_a_leader_that_stops_lets_go_so_that_the_next_need_not_wait(
     await second.stop()
 
 
+async def test_a_leader_that_stops_at_once_lets_go_too(server: LeaseServer, clock: VirtualClock) -> None:
+    leader = Candidate(server, clock, "leader")
+    leader.start()
+    await clock.settle()
+    assert leader.acting
+    await leader.stop()
+    assert server.lease is not None
+    assert server.lease["spec"]["holderIdentity"] == ""
+
+
 async def test_a_leader_that_vanishes_is_followed_after_its_lease_and_not_before(
     server: LeaseServer, clock: VirtualClock
 ) -> None:
@@ -131,6 +141,7 @@ async def test_a_leader_that_vanishes_is_followed_after_its_lease_and_not_before
     await clock.advance(5)
     assert second.acting
     assert not first.acting
+    assert isinstance(await first.stop(), LostLease)
     await second.stop()
 
 

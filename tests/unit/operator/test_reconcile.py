@@ -392,6 +392,67 @@ def _fault(number: int, fault: str | int) -> Callable[[World], None]:
     return disturb
 
 
+def refuse_changes_of_job_sets(world: World) -> None:
+    """As JobSet's webhook does for most of a JobSet's spec."""
+
+    def refuse(request: Request) -> None:
+        if request.method == "PATCH" and "/jobsets/" in request.path and world.job_set() is not None:
+            world.api.refuse_next = Failure(403, "Forbidden", "spec.replicatedJobs: Invalid value: field is immutable")
+
+    world.api.before = refuse
+
+
+async def test_a_jobset_at_rest_that_cannot_be_changed_is_replaced() -> None:
+    world = await started(suspend=True)
+    before = world.job_set()
+    assert before is not None
+    refuse_changes_of_job_sets(world)
+    world.api.change("trainjobs", "job", {"spec": {"trainer": {"image": "other"}}})
+    await world.settle(5)
+    after = world.job_set()
+    assert after is not None
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+    assert "other" in json.dumps(after)
+    await world.stop()
+
+
+async def test_a_jobset_whose_pods_are_not_gone_yet_is_never_replaced() -> None:
+    world = await started(suspend=True)
+    before = world.job_set()
+    assert before is not None
+    active = [{"name": "node", "ready": 0, "active": 1, "succeeded": 0, "failed": 0, "suspended": 0}]
+    world.api.change("jobsets", "job", {"status": {"replicatedJobsStatus": active}})
+    refuse_changes_of_job_sets(world)
+    world.api.change("trainjobs", "job", {"spec": {"trainer": {"image": "other"}}})
+    await world.settle(30)
+    after = world.job_set()
+    assert after is not None
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert "field is immutable" in world.status()["message"]
+    await world.stop()
+
+
+async def test_the_deadline_is_kept_while_the_job_cannot_go_on() -> None:
+    world = World()
+    async with world:
+        world.api.add("trainjobs", train_job(activeDeadlineSeconds=100))
+        await world.settle(99)
+        assert '"it" not found' in world.status()["message"]
+        await world.settle(3)
+        assert world.status()["conditions"][0]["reason"] == "DeadlineExceeded"
+
+
+async def test_a_job_without_a_spec_fails_and_stops_nobody() -> None:
+    world = World()
+    world.api.add("clustertrainingruntimes", runtime(), "")
+    async with world:
+        world.api.add("trainjobs", {"metadata": {"name": "empty"}})
+        world.api.add("trainjobs", train_job())
+        await world.settle()
+        assert world.status("empty")["conditions"][0]["reason"] == "TrainingRuntimeNotSupported"
+        assert world.job_set() is not None
+
+
 async def test_a_dozen_conflicts_of_the_status_write_do_not_lose_the_newest_facts() -> None:
     world = await started()
     left = 12

@@ -1,6 +1,6 @@
 """What an API server with our webhooks would answer to an object, offline.
 
-The order is theirs (spec 01 §6): unknown fields, defaults, the mutating webhook, schema and rules, the validating
+The order is theirs: unknown fields, defaults, the mutating webhook, schema and rules, the validating
 webhook. Where a server stops at the first stage that refuses, this goes on as long as the object can be read at all,
 so that a user sees every fault at once; `Answer.messages` still holds each stage's message as the server would word
 it.

@@ -3,7 +3,7 @@
 v2.0 had `podSpecOverrides`, v2.1 `podTemplateOverrides`, both with `labels` and `annotations` on the spec; since v2.2
 there are `runtimePatches`. Each entry becomes a `Patch`: a partial JobSet template. Legacy entries come first (D22),
 then the modern ones, each kind in its own order; a later patch wins field by field. The merge is Kubernetes'
-strategic merge (spec 02 §4.3).
+strategic merge.
 
 In: a TrainJob's spec and the runtime's template. Out: patches in order, and `merge`, which lays one over a JobSet spec.
 """

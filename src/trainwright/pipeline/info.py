@@ -1,7 +1,7 @@
 """The state of one build: a TrainJob, its runtime, and the JobSet template on its way to becoming a JobSet.
 
 `make_info` copies the runtime's template, merges the TrainJob's overrides into it, gives each replicatedJob its role,
-its pod count and the node its resources (spec 02 §4.2 to §4.5). After that the plugins change it, phase by phase.
+its pod count and the node its resources. After that the plugins change it, phase by phase.
 Neither the TrainJob nor the runtime is ever changed: a plugin that rewrites the user's command does so in
 `Info.command`.
 """
@@ -89,7 +89,7 @@ class Info:
 
     @property
     def jobset_is_running(self) -> bool:
-        """The JobSet exists and neither it nor the TrainJob is suspended: nothing of it is written (spec 02 §6.8)."""
+        """The JobSet exists and neither it nor the TrainJob is suspended: nothing of it is written."""
         jobset = self.observed.jobset
         return jobset is not None and not jobset.is_suspended and not self.job.is_suspended
 

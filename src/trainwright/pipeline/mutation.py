@@ -1,6 +1,6 @@
 """What admission changes in a TrainJob before it is judged.
 
-Two things only. Each runtime patch carries the time it was last changed (spec 01 §7.2). And `numProcPerNode` written
+Two things only. Each runtime patch carries the time it was last changed. And `numProcPerNode` written
 as text, as older generations do, becomes a number where it is one, and moves to an annotation where it is a word,
 since clients cannot read text back (D22). In: the object as sent, the stored one, the time as text. Out: a new object
 when there is something to change, else the same.

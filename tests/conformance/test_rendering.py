@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,7 +25,7 @@ from trainwright.api.trainjob import trainjob_from
 from trainwright.cli.documents import Document, parse
 from trainwright.cli.main import main
 from trainwright.cli.offline import Offline
-from trainwright.pipeline import JobSet, MaskedKeys, Observed, build
+from trainwright.pipeline import JobSet, MaskedKeys, Observed, build, status
 from trainwright.plugins import load
 from trainwright.schema.jsonpatch import merge_patch
 
@@ -115,6 +116,28 @@ def test_an_update_is_followed_as_the_reference_followed_it(folder: Path) -> Non
     plan = build(job, typed, observed, offline.framework, MaskedKeys())
     expected = list(yaml.safe_load_all((folder / "expected-1.yaml").read_text()))
     assert CHECK.keyed([i.object for i in plan.objects]) == CHECK.keyed(expected)
+
+
+RECORDED = [(folder, name) for folder in sorted(HERE.glob("cases/*")) for name in ("trainjob.yaml", "trainjob-1.yaml")]
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [pytest.param(*item, id=f"{item[0].name}/{item[1]}") for item in RECORDED if (item[0] / item[1]).exists()],
+)
+def test_folds_the_status_that_the_reference_stored(folder: Path, name: str) -> None:
+    recorded = yaml.safe_load((folder / name).read_text())
+    expected = recorded.pop("status", None) or {}
+    if name != "trainjob.yaml":
+        recorded["status"] = yaml.safe_load((folder / "trainjob.yaml").read_text()).get("status")
+    ends = [{**c, "type": "Completed"} for c in expected.get("conditions", ()) if c["type"] == "Complete"]
+    seen = {"replicatedJobsStatus": expected.get("jobsStatus"), "conditions": ends}
+    jobset = msgspec.convert({"status": seen}, JobSet)
+    folded = msgspec.to_builtins(status(trainjob_from(recorded), jobset, datetime.now(UTC)).status)
+    for condition in [*folded.get("conditions", ()), *expected.get("conditions", ())]:
+        condition["lastTransitionTime"] = "<time>"
+    ours = ("state", "message", "runtimeRevision")
+    assert {key: value for key, value in folded.items() if key not in ours} == expected
 
 
 @pytest.fixture

@@ -1,5 +1,4 @@
-"""Our operator as a platform team installs it: shipped roles, webhooks, certificates, election; nothing it was not
-granted.
+"""Our operator as a platform team installs it: roles, webhooks, certificates, election, and nothing not granted.
 
 In: a real control plane with our CRDs. Out: the operator, bound to its service account, in a thread; its webhooks
 called by the API server over TLS with the CA that the operator itself put there. What the overlay contains beyond

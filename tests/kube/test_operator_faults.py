@@ -1,6 +1,4 @@
-"""What happens around the operator must not matter: a second one, a store that is away, a type that is not installed
-yet.
-"""
+"""What happens around the operator must not matter: a second one, a store away, a type not installed yet."""
 
 from __future__ import annotations
 

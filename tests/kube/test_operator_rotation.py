@@ -1,6 +1,4 @@
-"""Certificates on a real Kubernetes: rotated under admissions with no failure, agreed on by replicas, healed when
-damaged.
-"""
+"""Certificates: rotated under admissions with no failure, agreed on by replicas, healed when damaged."""
 
 from __future__ import annotations
 

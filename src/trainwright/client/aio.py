@@ -1,6 +1,6 @@
 """The transport of every real run: HTTP/1.1 over aiohttp.
 
-Measured choices (design, measurements §1): raw aiohttp costs a quarter of any packaged client, and `readline()` needs
+Measured choices: raw aiohttp costs a quarter of any packaged client, and `readline()` needs
 the reader's limit raised, since one watch line may be larger than 128 KiB.
 """
 
@@ -118,7 +118,7 @@ class HttpTransport:
                 return
 
     def _may_retry(self, status: int, attempt: int) -> bool:
-        """A 401 was not carried out, so one repeat with a fresh credential is safe (F7)."""
+        """A 401 was not carried out, so one repeat with a fresh credential is safe."""
         return status == 401 and attempt == 1 and self._connection.credentials.forget()
 
     async def _request(self, request: Request, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:

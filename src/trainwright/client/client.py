@@ -165,9 +165,7 @@ class Client:
         decode: Any = JSON,
         metadata_only: bool = False,
     ) -> ObjectList[Any]:
-        """All objects, in one namespace or in all, read page by page. `Expired` when a page's token has become too
-        old.
-        """
+        """All objects, in one namespace or in all, page by page; `Expired` when a page's token has become too old."""
         items: list[Any] = []
         token: str | None = None
         while True:
@@ -322,9 +320,7 @@ class Client:
     async def delete(
         self, resource: Resource, name: str, namespace: str | None = None, options: DeleteOptions | None = None
     ) -> JSON:
-        """DELETE, bound to a uid and version where `options` say so. The answer is a Status or the object, still
-        finalizing.
-        """
+        """DELETE, bound to a uid and version where `options` say so. The answer is a Status, or the object."""
         answer: JSON = await self._send(requests.delete(resource, name, namespace, options or DeleteOptions()), JSON)
         return answer
 
@@ -361,9 +357,7 @@ class Client:
         limit_bytes: int | None = None,
         idle_seconds: float = 24 * 3600.0,
     ) -> AsyncIterator[Stream]:
-        """A pod's log as a stream of `lines()` or `chunks()`. A training job may be silent for hours, hence the long
-        idle limit.
-        """
+        """A pod's log as a stream of `lines()` or `chunks()`. A training job may well be silent for hours."""
         query = requests.query_of(
             {
                 "container": container,

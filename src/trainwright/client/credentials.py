@@ -1,7 +1,7 @@
 """Who we are to an API server, and until when: tokens, token files, client certificates, exec plugins.
 
 A `Credentials` is asked before every request and answers from memory while what it has is fresh. After a 401 the
-transport says so once with `forget()`; the next `current()` reads the file or runs the plugin again (reliability F7).
+transport says so once with `forget()`; the next `current()` reads the file or runs the plugin again.
 """
 
 from __future__ import annotations
@@ -54,9 +54,7 @@ class StaticCredentials:
 
 
 class TokenFile:
-    """A token that something else renews in a file, as the kubelet does. Read again at most every 60 s and after a
-    401.
-    """
+    """A token that something else renews in a file, as the kubelet does: read again every minute and after a 401."""
 
     def __init__(self, path: Path, *, certificate: bytes | None = None, key: bytes | None = None) -> None:
         self._path = path

@@ -5,7 +5,7 @@
     ├── RequestError           the request would not mean what was asked; nothing was sent
     ├── Unreachable            no connection could be made; nothing was sent
     ├── DecodeError            the server answered with something that is not the object asked for
-    ├── UnknownOutcome         a deadline, a reset or a 504: the write may or may not have happened (reliability R4)
+    ├── UnknownOutcome         a deadline, a reset or a 504: the write may or may not have happened
     └── ApiError               the server answered with a failure Status
         ├── BadRequest 400 · Unauthorized 401 · Forbidden 403 · NotFound 404 · MethodNotAllowed 405
         ├── Conflict 409 · AlreadyExists 409 · Expired 410 · TooLarge 413 · UnsupportedMediaType 415 · Invalid 422

@@ -39,9 +39,7 @@ def load(path: Path | str, *, context: str | None = None) -> Connection:
 
 
 def load_merged(paths: Sequence[Path], *, context: str | None = None) -> Connection:
-    """The connection of several kubeconfig files. Files that do not exist are skipped, as kubectl does, unless all
-    are missing.
-    """
+    """The connection of several files. Those that do not exist are skipped, as kubectl does, unless all are missing."""
     merged = _Merged()
     found = [path for path in paths if path.exists()]
     if not found:

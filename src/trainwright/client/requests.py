@@ -2,7 +2,7 @@
 
 In come a `Resource`, names and options; out comes a `Request` that a `Transport` sends unchanged. Names go into a
 path only after `check_name`: the server decodes `%2F` and resolves `..` before it looks at the path, so a name such
-as `../../x` or `web/status` would reach another object (reliability §2.2). Such names are refused here, as Kubernetes
+as `../../x` or `web/status` would reach another object. Such names are refused here, as Kubernetes
 refuses them.
 """
 
@@ -87,9 +87,7 @@ def check_name(name: str, what: str = "name") -> str:
 def path_of(
     resource: Resource, namespace: str | None = None, name: str | None = None, subresource: str | None = None
 ) -> str:
-    """The path of a collection (all namespaces when a namespaced resource gets none), an object or a subresource of
-    it.
-    """
+    """The path of a collection (of all namespaces when none is given), an object or a subresource of it."""
     path = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
     if resource.namespaced and namespace is not None:
         path += f"/namespaces/{check_name(namespace, 'namespace')}"

@@ -1,4 +1,4 @@
-"""The API server's clock, as far as its `Date` headers tell (reliability R9, L4).
+"""The API server's clock, as far as its `Date` headers tell.
 
 Each answer says that the server's time was within one second of its header, at some moment between our sending and
 receiving. The offset is what all recent answers allow; when an answer contradicts them, a clock has jumped and the

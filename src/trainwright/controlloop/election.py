@@ -2,8 +2,7 @@
 
 `lead(task)` waits until the Lease is ours, runs the task, and renews meanwhile. When no renewal has succeeded for
 `renew_deadline`, it raises `LostLease` and cancels the task: the process should end. A paused process may not notice
-in time, so `Fence` stands in front of every write: past the deadline nothing is sent, whatever a task thinks
-(reliability L1).
+in time, so `Fence` stands in front of every write: past the deadline nothing is sent, whatever a task thinks.
 
 Other holders' clocks are never compared with ours: a Lease counts as held for its duration since we saw it change.
 """

@@ -1,5 +1,4 @@
-"""The manager is one TaskGroup: informers for all sources, workers for all controllers, and whatever else must live
-as long.
+"""The manager is one TaskGroup: informers for all sources, workers for all controllers, and what must live as long.
 
 When one of them ends with an error, all are cancelled and `run` raises: half a manager is worse than none.
 """

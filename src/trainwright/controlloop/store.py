@@ -1,7 +1,7 @@
 """The objects of one kind as the last list and watch told them: one writer, many readers.
 
 In come complete lists and single events; out come `Delta`s (old, new) for whoever maps them to keys. A new list
-reports as deleted what vanished while we were disconnected (reliability R8), so nobody ever waits for an event that
+reports as deleted what vanished while we were disconnected, so nobody ever waits for an event that
 will not come. Readers see either the old list or the new one, never a part.
 """
 

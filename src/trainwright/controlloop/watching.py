@@ -34,9 +34,7 @@ class Watch(msgspec.Struct, frozen=True):
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """Wait, then go on with `then`. `absent`: the type is not served at all, so there is nothing to wait for in the
-    store.
-    """
+    """Wait, then go on with `then`. `absent`: the type is not served at all, so the store is complete: empty."""
 
     seconds: float
     then: List | Watch

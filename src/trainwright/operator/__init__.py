@@ -1,3 +1,1 @@
-"""What runs in a cluster: the reconcilers, admission webhooks, certificates, progress server, metrics, and their
-manager.
-"""
+"""What runs in a cluster: reconcilers, webhooks, certificates, progress server, metrics, and their manager."""

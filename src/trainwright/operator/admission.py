@@ -1,4 +1,4 @@
-"""What admission decides about TrainJobs and runtimes, apart from HTTP (spec 01 §7, D3, D5, D22).
+"""What admission decides about TrainJobs and runtimes, apart from HTTP (D3, D5, D22).
 
 In: the request of an AdmissionReview. Out: a `Decision`: refused with the reference's words, or admitted with
 warnings and perhaps a patch. The rules are the pipeline's; here is only where the runtime that they need is found.

@@ -3,7 +3,7 @@
 In: the plan's intentions in order, and the TrainJob that owns them. Out: the objects exist as planned, or an error
 says why not. Server-side apply cannot be create-only, and it merges into a stranger's object; so before the first
 apply of a name we look, and every later one carries the uid of the object we saw: deleted or replaced since, the
-server refuses (reliability §2.2, R1).
+server refuses.
 
 Secrets are created and never read (I10). Whose a Secret is that exists already is told by what stands beside it
 (D15): a JobSet or ConfigMap of this TrainJob's uid means that we created it; otherwise a dry-run create tells that
@@ -53,9 +53,7 @@ class Applier:
     async def apply(
         self, objects: Sequence[Apply | CreateOnce], owner: TrainJob, *, has_job_set: bool
     ) -> JobSet | None:
-        """Writes all, in order. `has_job_set`: the store shows a JobSet of this uid. Returns the JobSet's metadata if
-        written.
-        """
+        """Writes all, in order; the JobSet comes back if it was written. `has_job_set`: the store shows ours."""
         if not has_job_set:
             await self._claim_secrets(objects, owner)
         job_set = None

@@ -1,7 +1,7 @@
 """The configuration file (`config.trainer.kubeflow.org/v1alpha1`, kind `Configuration`), read strictly.
 
 In: YAML text, or nothing for pure defaults. Out: a `Configuration`, or a `ConfigurationError` with every fault in it.
-All fields of the reference are here with its defaults (spec 03 §3); ours besides: `webhook.enable`,
+All fields of the reference are here with its defaults; ours besides: `webhook.enable`,
 `statusServer.host`, `certManagement.certDir`, `runtimeGuard.enable`, `plugins.enabledPlugins` and
 `plugins.disabledPlugins`.
 """

@@ -1,5 +1,4 @@
-"""Figures about TrainJobs themselves: how many there are in which state, how many ended how, how long it took until
-they ran.
+"""Figures about TrainJobs themselves: how many are in which state, how many ended how, how soon they ran.
 
 Follows the store's changes. What was there before this process began is in the gauges, never in the counters: a
 restart must not look like a thousand new jobs.

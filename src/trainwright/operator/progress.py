@@ -1,5 +1,4 @@
-"""The progress server: training code posts how far it is, and it appears in `status.trainerStatus` (spec 03 §10 with
-D16).
+"""The progress server: training code posts how far it is, and it appears in `status.trainerStatus` (D16).
 
 One write per TrainJob at a time: reports that arrive meanwhile wait together, and the newest of them, by
 `lastUpdatedTime`, is the next write. So a chatty job costs itself time and nobody else, and a report that arrives

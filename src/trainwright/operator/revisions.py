@@ -35,9 +35,7 @@ REMEMBERED = 512
 
 
 class Revision(msgspec.Struct, frozen=True):
-    """A runtime with the name of the object that keeps it; no name when nothing keeps it (a snapshot of the reference
-    does).
-    """
+    """A runtime with the name of the revision that keeps it; no name when a snapshot of the reference keeps it."""
 
     name: str
     runtime: TrainingRuntime

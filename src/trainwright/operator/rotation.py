@@ -1,7 +1,7 @@
 """Keeps the certificate Secret good, serves with it, and has the API server trust it. Every replica does all three.
 
 A controller like any other: woken by the Secret and by the two webhook configurations, it writes only what differs,
-and bound to the version it read, so replicas that start together on an empty Secret agree on one CA (U9).
+and bound to the version it read, so replicas that start together on an empty Secret agree on one CA.
 `ca_certificate` is what children mount.
 """
 

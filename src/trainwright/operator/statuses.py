@@ -1,6 +1,4 @@
-"""Writes a TrainJob's status: last, once, bound to the version it was derived from, and only when it says something
-new (I6, I8).
-"""
+"""Writes a TrainJob's status: last, once, bound to the version it was derived from, only when it is news (I6, I8)."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ from trainwright.operator.applier import FIELD_MANAGER
 
 
 def difference(old: TrainJobStatus | None, new: TrainJobStatus) -> dict[str, Any]:
-    """The merge patch from one status to the other: changed members whole, vanished ones null. Empty when nothing
-    changed.
-    """
+    """The merge patch from one status to the other: changed members whole, vanished ones null, else empty."""
     before: dict[str, Any] = msgspec.to_builtins(old) if old is not None else {}
     after: dict[str, Any] = msgspec.to_builtins(new)
     patch = {name: value for name, value in after.items() if before.get(name) != value}

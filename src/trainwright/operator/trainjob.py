@@ -1,4 +1,4 @@
-"""The TrainJob reconciler: spec 03 §7 with D4–D7, D12, D14, D15, D18, D20, D25 and D28.
+"""The TrainJob reconciler (D4 to D7, D12, D14, D15, D18, D20, D25, D28).
 
 In: a key. Out: the children that the pipeline wants exist and are this job's, and the status says what is so. Every
 decision is read from the API server; what is remembered between two passes only saves repeating a write that changed

@@ -1,7 +1,7 @@
 """What the operator keeps in memory of each kind: only what a decision reads.
 
 A TrainJob's spec can be many kilobytes of commands and patches that matter only when its children are built. The
-store keeps it without them, and whoever builds reads the TrainJob live (measurements §2); that read is also what
+store keeps it without them, and whoever builds reads the TrainJob live; that read is also what
 keeps a stale store from acting for a job that is gone.
 """
 

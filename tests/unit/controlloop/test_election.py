@@ -1,4 +1,4 @@
-"""Leader election in virtual time: one leader at a time, a hard stop on loss, and no write after it (L1, L3, L4)."""
+"""Leader election in virtual time: one leader at a time, a hard stop on loss, and no write after it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Small promises: what a status patch contains, what a revision is called, what keys look like, how often events are
-told.
-"""
+"""Small promises: what a status patch contains, what a revision is called, how often an event is told."""
 
 from __future__ import annotations
 

@@ -356,7 +356,7 @@ def _untimed(text: str) -> str:
 
 
 async def test_whatever_single_answer_is_lost_or_refused_the_job_ends_alike() -> None:
-    """Every write of the run, in turn: lost before it arrives, lost after, refused with each code (F1, F2, F3)."""
+    """Every write of the run, in turn: lost before it arrives, lost after, refused with each code."""
     undisturbed_world = World()
     undisturbed = await play(undisturbed_world)
     writes = len(undisturbed_world.api.writes)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ MAX_BYTES = 4 * 1024 * 1024
 """An API server takes 3 MiB in one request, so no file worth reading is larger than a few of those."""
 MAX_DEPTH = 100
 MAX_NODES = 400_000
+MAX_DIGITS = 400
 
 Json = dict[str, Any]
 
@@ -282,7 +284,7 @@ _BOOLEANS = {
 }
 _INTEGER = re.compile(r"[-+]?(0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_UNHOLDABLE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_UNHOLDABLE = re.compile(r"[-+]?\.inf|\.nan", re.IGNORECASE)
 _TAGS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "timestamp")}
 
 
@@ -297,12 +299,14 @@ def _resolve(text: str, tag: str | None, *, plain: bool) -> Any:
         return _BOOLEANS[text]
     if text[0] in "+-.0123456789":
         if _INTEGER.fullmatch(text):
+            if len(text) > MAX_DIGITS:
+                raise ValueError(f"a number of {len(text)} digits")
             return _integer(text)
-        if _FLOAT.fullmatch(text):
-            number = float(text)
+        if _FLOAT.fullmatch(text) or _UNHOLDABLE.fullmatch(text):
+            number = float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+            if not isfinite(number):
+                raise ValueError(f"{text:.40} cannot be held by JSON")
             return int(number) if number.is_integer() and abs(number) < 2**53 else number
-        if _UNHOLDABLE.fullmatch(text):
-            raise ValueError(f"{text} cannot be held by JSON")
     return text
 
 

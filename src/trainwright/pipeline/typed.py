@@ -34,7 +34,7 @@ _ORDER = (
     *("volumeDevices", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "terminationMessagePath"),
     *("terminationMessagePolicy", "imagePullPolicy", "securityContext", "stdin", "stdinOnce", "tty"),
     # The rest of a pod spec patch
-    *("nodeSelector", "affinity", "tolerations", "schedulingGates", "terminationGracePeriodSeconds"),
+    *("terminationGracePeriodSeconds", "nodeSelector", "affinity", "tolerations", "schedulingGates"),
 )
 _PLACES = {name: place for place, name in enumerate(_ORDER)}
 _MAPS = frozenset({"labels", "annotations", "nodeSelector", "matchLabels"})

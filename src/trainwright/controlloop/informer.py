@@ -112,9 +112,9 @@ class Informer:
         if isinstance(error, ExpiredError):
             return watching.Expired()
         if isinstance(error, NotFound) and error.is_missing_type:
-            self._tell(not_served(self._source.resource.group_resource))
+            self._tell(logging.INFO, not_served(self._source.resource.group_resource))  # it may come later
             return watching.Absent()
-        self._tell(str(error))
+        self._tell(logging.WARNING, str(error))
         retry_after = error.retry_after if isinstance(error, ApiError) else None
         return watching.Failed(retry_after or 0.0)
 
@@ -123,7 +123,7 @@ class Informer:
         self._source.publish(self._source.store.replace(()))
         self._source.synced(served=False)
 
-    def _tell(self, what: str) -> None:
+    def _tell(self, level: int, what: str) -> None:
         if what != self._told:
-            log.warning("watching %s: %s", self._source.resource.group_resource, what)
+            log.log(level, "watching %s: %s", self._source.resource.group_resource, what)
             self._told = what

@@ -60,13 +60,17 @@ READY_POLL_SECONDS = 0.2
 
 
 class Operator:
-    """Everything that runs in a cluster, for one API server."""
+    """Everything that runs in a cluster, for one API server.
+
+    `client` is what reconcilers use and may be limited to so many requests a second; `direct` is for what cannot wait.
+    """
 
     def __init__(
         self,
         client: Client,
         configuration: Configuration | None = None,
         *,
+        direct: Client | None = None,
         namespace: str = NAMESPACE,
         identity: str = "trainwright",
         framework: Framework | None = None,
@@ -80,7 +84,7 @@ class Operator:
         self.metrics = metrics or OperatorMetrics()
         self.views = Views()
         self.ports: dict[str, int] = {}  # of the servers, by name, once they listen
-        self._client = client
+        self._client = direct or client  # admissions, leases and certificates must not queue behind reconciles
         self._namespace = namespace
         self._clock = clock or SystemClock()
         self._election = self._make_election(identity)
@@ -102,7 +106,7 @@ class Operator:
             lead=self._election.lead if self._election else None,
             clock=self._clock,
         )
-        Lifecycle(self.metrics.registry, self.views.jobs, self.views.job_sets, client.server_time.now)
+        Lifecycle(self.metrics.registry, self.views.jobs, self.views.job_sets, self._client.server_time.now)
 
     async def __aenter__(self) -> Self:
         return self

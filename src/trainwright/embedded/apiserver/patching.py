@@ -69,7 +69,7 @@ def _patch(call: Call, kind: str, options: WriteOptions) -> writing.Compute:
         value = _json(call.body, "error decoding patch")
         if not isinstance(value, list):
             raise bad_request(
-                "error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch"
+                "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
             )
         if len(value) > MAX_OPERATIONS:
             text = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(value)}"

@@ -180,6 +180,23 @@ async def binding(api: Api, call: Call) -> Answer:
     return json_answer(201, body)
 
 
+def _disrupted(obj: Json | None) -> Json:
+    assert obj is not None
+    conditions = obj.setdefault("status", {}).setdefault("conditions", [])
+    if not any(condition.get("type") == "DisruptionTarget" for condition in conditions):
+        conditions.append(
+            {
+                "type": "DisruptionTarget",
+                "status": "True",
+                "lastProbeTime": None,
+                "lastTransitionTime": metadata.now_text(),
+                "reason": "EvictionByEvictionAPI",
+                "message": "Eviction API: evicting",
+            }
+        )
+    return obj
+
+
 async def eviction(api: Api, call: Call) -> Answer:
     """A delete by another name: there are no disruption budgets here."""
     if call.method != "POST":
@@ -198,7 +215,10 @@ async def eviction(api: Api, call: Call) -> Answer:
         version=preconditions.get("resourceVersion"),
         dry_run=dry_run,
     )
-    await deletion.delete(api, call.served, Key("pods", call.namespace, call.name), chosen, call.user)
+    key = Key("pods", call.namespace, call.name)
+    if not dry_run:
+        await writing.bind(api, call.served, key, _disrupted, writing.WriteOptions())
+    await deletion.delete(api, call.served, key, chosen, call.user)
     body: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
     return json_answer(201, body)
 

@@ -44,6 +44,7 @@ class Strategy:
     """The rules of one kind. Objects are plain JSON with apiVersion and kind; the methods change them in place."""
 
     unconditional_update = True
+    error_group: str | None = None  # where errors name another group than the path does
     create_on_update = False
     has_status = False
     tracks_generation = False

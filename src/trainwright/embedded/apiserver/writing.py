@@ -111,7 +111,7 @@ async def _create_once(
     faults = metadata.validate(meta, namespaced=served.namespaced, name_faults=served.strategy.name_faults)
     faults = served.strategy.check_create(obj, faults)
     if faults:
-        raise errors.invalid(served.group, obj.get("kind", served.kind), meta.get("name", ""), faults)
+        raise errors.invalid(_group(served), obj.get("kind", served.kind), meta.get("name", ""), faults)
     warn(served.strategy.warnings(obj, None))
     await api.admission.validate(call, obj, None)
     existing = api.state.head(key)
@@ -126,6 +126,10 @@ async def _create_once(
     await asyncio.shield(future)
     served.strategy.on_read(obj)
     return obj
+
+
+def _group(served: Type) -> str:
+    return served.group if served.strategy.error_group is None else served.strategy.error_group
 
 
 def _exists(served: Type, key: Key, existing: Stored) -> StatusError:
@@ -224,7 +228,7 @@ async def _update_once(
     else:
         faults = served.strategy.check_update(obj, old, faults)
     if faults:
-        raise errors.invalid(served.group, obj.get("kind", served.kind), key.name, faults)
+        raise errors.invalid(_group(served), obj.get("kind", served.kind), key.name, faults)
     warn(served.strategy.warnings(obj, old))
     if same_but_times(meta.get("managedFields"), old["metadata"].get("managedFields")):
         _set(meta, "managedFields", old["metadata"].get("managedFields"))

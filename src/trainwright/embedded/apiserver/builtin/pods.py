@@ -65,6 +65,10 @@ class Pods(StatusStrategy):
             ):
                 tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
 
+    def prepare_update(self, obj: Json, old: Json) -> None:
+        super().prepare_update(obj, old)
+        self.admit(obj["spec"])
+
     def prepare_status_update(self, obj: Json, old: Json) -> None:
         obj["spec"] = old["spec"]
         meta, before = obj["metadata"], old["metadata"]
@@ -81,7 +85,8 @@ class Pods(StatusStrategy):
         return validate_pod_spec(obj["spec"], "spec", is_pod=True)
 
     def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
-        found = self._deadline(obj["spec"], old["spec"])
+        found = validate_pod_spec(obj["spec"], "spec", is_pod=True)
+        found += self._deadline(obj["spec"], old["spec"])
         for group in ("containers", "initContainers"):
             if len(obj["spec"].get(group) or ()) != len(old["spec"].get(group) or ()):
                 return [field.forbidden(f"spec.{group}", "pod updates may not add or remove containers")]

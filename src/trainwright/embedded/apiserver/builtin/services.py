@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 
 from ....schema import errors as field
-from ....schema.errors import FieldError
-from ....schema.names import dns1035_label_faults, dns1123_label_faults
+from ....schema.errors import ErrorType, FieldError
+from ....schema.names import dns1123_label_faults
 from ..errors import Json
 from .strategy import StatusStrategy
 
@@ -21,7 +21,7 @@ class Services(StatusStrategy):
     returns_deleted = True
 
     def name_faults(self, name: str) -> list[str]:
-        return dns1035_label_faults(name)
+        return dns1123_label_faults(name)
 
     def default(self, obj: Json) -> None:
         spec = obj.setdefault("spec", {})
@@ -93,7 +93,8 @@ class Services(StatusStrategy):
             found += self._port(port, f"spec.ports[{index}]", len(ports) > 1, names)
             known = (port.get("port"), port.get("protocol"))
             if known in seen:
-                found.append(field.duplicate(f"spec.ports[{index}]", {"port": known[0], "protocol": known[1]}))
+                shown = f'{{"Name":"","Protocol":"{known[1]}","AppProtocol":null,"Port":{known[0]},"TargetPort":0,"NodePort":0}}'
+                found.append(FieldError(ErrorType.DUPLICATE, f"spec.ports[{index}]", field.OMITTED, shown))
             seen.add(known)
         affinity = spec.get("sessionAffinity", "")
         if affinity not in ("None", "ClientIP"):
@@ -132,6 +133,19 @@ class Services(StatusStrategy):
             if new[:1] != known[:1]:
                 found.append(field.invalid("spec.clusterIPs[0]", new, "may not change once set"))
         return found + self.validate(obj)
+
+    def validate_status_update(self, obj: Json, old: Json) -> list[FieldError]:
+        ingress = ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress")
+        if ingress and obj["spec"].get("type") != "LoadBalancer":
+            text = "may only be used when `spec.type` is 'LoadBalancer'"
+            return [field.forbidden("status.loadBalancer.ingress", text)]
+        return []
+
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        spec = obj["spec"]
+        if spec.get("clusterIP") == "None" and spec.get("sessionAffinity") != "None":
+            return ["spec.SessionAffinity is ignored for headless services"]
+        return []
 
     def fields(self, obj: Json) -> dict[str, str]:
         spec = obj.get("spec") or {}

@@ -21,7 +21,7 @@ from trainwright.api.metadata import ObjectMeta
 from trainwright.api.resources import CONFIG_MAPS, JOB_SETS, POD_GROUPS, SECRETS, VOLCANO_POD_GROUPS, Resource
 from trainwright.api.trainjob import TrainJob
 from trainwright.client import AlreadyExists, Client, Forbidden, NotFound
-from trainwright.client.errors import ApiError, Conflict, Invalid, Status
+from trainwright.client.errors import ApiError, Conflict, Invalid, Status, not_served
 from trainwright.operator.views import Partial
 from trainwright.pipeline import Apply, CreateOnce, JobSet, NameTaken
 
@@ -36,8 +36,8 @@ KINDS: Mapping[tuple[str, str], Resource] = {
 class NotWritten(Exception):
     """The API server refused one object of the plan. The message names the object and has the server's words (D20)."""
 
-    def __init__(self, kind: str, name: str, error: ApiError) -> None:
-        super().__init__(f'{kind} "{name}": {error}')
+    def __init__(self, kind: str, name: str, error: ApiError, *, words: str = "") -> None:
+        super().__init__(f'{kind} "{name}": {words or error}')
         self.error = error
 
     @property
@@ -70,7 +70,9 @@ class Applier:
             except Conflict:
                 raise  # somebody was faster: read again, no news for the user
             except ApiError as error:
-                raise NotWritten(resource.kind, name, error) from error
+                absent = isinstance(error, NotFound) and error.is_missing_type
+                words = not_served(resource.group_resource) if absent else ""
+                raise NotWritten(resource.kind, name, error, words=words) from error
         return job_set
 
     async def _apply(self, resource: Resource, name: str, body: dict[str, Any], owner: TrainJob) -> bytes:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from trainwright.api.trainjob import COMPLETE, TrainJob
-from trainwright.controlloop import Delta, Source
+from trainwright.controlloop import Delta, Source, key_of
 from trainwright.operator.metrics import JOB_SECONDS, Counter, Histogram, Labels, Measured, Registry
 from trainwright.pipeline import JobSet
 
@@ -28,7 +28,7 @@ class Lifecycle:
         self._finished = Counter(
             "trainwright_trainjobs_finished_total", "TrainJobs that ended, by runtime and result", ("runtime", "result")
         )
-        self._restarts = Counter("trainwright_trainjob_restarts_total", "Restarts of JobSets", ("namespace",))
+        self._restarts = Counter("trainwright_trainjob_restarts_total", "Restarts of JobSets, by runtime", ("runtime",))
         self._to_running = Histogram(
             "trainwright_trainjob_time_to_running_seconds",
             "From the creation of a TrainJob until its first pods are ready",
@@ -48,7 +48,7 @@ class Lifecycle:
         old, new = delta.old, delta.new
         if not self._jobs.is_synced or new is None:
             return
-        runtime = new.spec.runtime_ref.name if new.spec else ""
+        runtime = _runtime(new)
         if old is None:
             self._created.add(runtime)
             return
@@ -66,7 +66,12 @@ class Lifecycle:
         if delta.old is not None and delta.new is not None:
             more = delta.new.status.restarts - delta.old.status.restarts
             if more > 0:
-                self._restarts.add(delta.new.metadata.namespace, by=more)
+                job = self._jobs.store.get(key_of(delta.new))
+                self._restarts.add(_runtime(job) if job is not None else "", by=more)
+
+
+def _runtime(job: TrainJob) -> str:
+    return job.spec.runtime_ref.name if job.spec else ""
 
 
 def _state(job: TrainJob) -> str | None:

@@ -60,7 +60,7 @@ async def test_a_jobs_life_is_counted_and_a_restart_does_not_count_it_again() ->
         text = world.operator.metrics.registry.text()
         assert 'trainwright_trainjobs_created_total{runtime="it"} 1' in text
         assert 'trainwright_trainjobs_finished_total{runtime="it",result="Complete"} 1' in text
-        assert 'trainwright_trainjob_restarts_total{namespace="ns"} 2' in text
+        assert 'trainwright_trainjob_restarts_total{runtime="it"} 2' in text
         assert 'trainwright_trainjob_time_to_running_seconds_bucket{runtime="it",le="60"} 1' in text
         assert 'trainwright_trainjob_time_to_running_seconds_bucket{runtime="it",le="10"} 0' in text
         assert 'trainwright_trainjobs{state="Complete"} 1' in text

@@ -203,6 +203,53 @@ async def test_without_the_jobset_crd_the_job_says_so_and_starts_when_it_comes()
         assert world.job_set() is not None
 
 
+async def test_without_the_podgroup_crd_a_job_that_needs_it_says_so_and_others_go_on() -> None:
+    world = World()
+    world.api.absent.add("podgroups")
+    gang = runtime("gang")
+    gang["spec"]["podGroupPolicy"] = {"coscheduling": {}}
+    world.api.add("clustertrainingruntimes", gang, "")
+    world.api.add("clustertrainingruntimes", runtime(), "")
+    async with world:
+        world.api.add("trainjobs", train_job("gang", "gang"))
+        world.api.add("trainjobs", train_job())
+        await world.settle()
+        assert 'PodGroup "gang": podgroups.scheduling.x-k8s.io is not served' in world.status("gang")["message"]
+        assert world.job_set() is not None
+        assert world.job_set("gang") is None
+        world.api.absent.clear()
+        await world.settle(10)
+        assert world.job_set("gang") is not None
+
+
+async def test_a_job_that_kubeflow_trainer_started_keeps_the_runtime_it_was_started_with() -> None:
+    world = World()
+    world.api.add("clustertrainingruntimes", runtime(), "")
+    job = world.api.add("trainjobs", train_job(suspend=True))
+    owner = [
+        {
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "TrainJob",
+            "name": "job",
+            "uid": job["metadata"]["uid"],
+            "controller": True,
+        }
+    ]
+    snapshot = runtime()
+    pod = snapshot["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    pod["spec"]["containers"][0]["image"] = "of-the-snapshot"
+    metadata = {"name": "job-runtime-snapshot", "ownerReferences": owner}
+    world.api.add("configmaps", {"metadata": metadata, "data": {"runtime": json.dumps(snapshot)}})
+    world.api.add("jobsets", {"metadata": {"name": "job", "ownerReferences": owner}, "spec": {"suspend": True}})
+    async with world:
+        world.api.change("trainjobs", "job", {"spec": {"suspend": False}})
+        await world.settle(2)
+        job_set = world.job_set()
+        assert job_set is not None
+        assert job_set["spec"]["suspend"] is False
+        assert "of-the-snapshot" in json.dumps(job_set)
+
+
 async def test_editing_the_runtime_does_not_reach_a_job_that_has_started() -> None:
     world = await started(suspend=True)
     edited = runtime()

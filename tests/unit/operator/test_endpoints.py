@@ -1,0 +1,167 @@
+"""Probes, metrics and tokens: who gets an answer, and what it costs to find out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from trainwright.client import Client
+from trainwright.client.requests import Request
+from trainwright.client.transport import Answer
+from trainwright.controlloop import VirtualClock
+from trainwright.operator.endpoints import health_application, metrics_application
+from trainwright.operator.metrics import Counter, Registry
+from trainwright.operator.serving import Server
+from trainwright.operator.tokens import Tokens, audience
+
+
+@asynccontextmanager
+async def serving(app: web.Application) -> AsyncIterator[str]:
+    async with Server(app, "127.0.0.1:0") as server:
+        yield f"http://127.0.0.1:{server.port}"
+
+
+async def fetch(url: str, token: str = "") -> tuple[int, str]:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as answer:
+        return answer.status, await answer.text()
+
+
+async def test_alive_from_the_start_and_ready_when_nothing_is_missing() -> None:
+    missing = "certificates are not ready"
+    async with serving(health_application(lambda: missing)) as url:
+        assert await fetch(f"{url}/healthz") == (200, "ok")
+        assert await fetch(f"{url}/readyz") == (500, "certificates are not ready")
+        missing = ""
+        assert await fetch(f"{url}/readyz") == (200, "ok")
+
+
+class Reviewer:
+    """An API server that knows two tokens, one of which may scrape; and a pod, its owners, and nothing else."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.fails = False
+        self.owners = {
+            "pods/p": ("Job", "j", "uid-j"),
+            "jobs/j": ("JobSet", "job", "uid-s"),
+            "jobsets/job": ("TrainJob", "job", "uid-t"),
+            "trainjobs/job": None,
+        }
+        self.uids = {"pods/p": "uid-p", "jobs/j": "uid-j", "jobsets/job": "uid-s", "trainjobs/job": "uid-t"}
+
+    async def send(self, request: Request, *, deadline: float) -> Answer:
+        what = "/".join(request.path.split("/")[-2:]) if request.method == "GET" else request.path.split("/")[-1]
+        self.asked.append(what)
+        if self.fails:
+            return Answer(500, {}, b"{}")
+        body = json.loads(request.body) if request.body else {}
+        if what == "tokenreviews":
+            return _json(self._token(body["spec"]))
+        if what == "subjectaccessreviews":
+            spec = body["spec"]
+            assert spec["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
+            return _json({"status": {"allowed": spec["user"] == "scraper"}})
+        if what not in self.uids:
+            details = {"name": what.split("/")[1]}
+            status = {"kind": "Status", "code": 404, "reason": "NotFound", "details": details}
+            return Answer(404, {}, json.dumps(status).encode())
+        metadata: dict[str, Any] = {"name": what.split("/")[1], "uid": self.uids[what]}
+        if owner := self.owners[what]:
+            kind, name, uid = owner
+            metadata["ownerReferences"] = [
+                {"apiVersion": "x", "kind": kind, "name": name, "uid": uid, "controller": True}
+            ]
+        return _json({"metadata": metadata})
+
+    def _token(self, spec: dict[str, Any]) -> dict[str, Any]:
+        token = spec["token"]
+        if token not in ("scraper", "stranger", "pod"):
+            return {"status": {"authenticated": False}}
+        extra = {
+            "authentication.kubernetes.io/pod-name": ["p"],
+            "authentication.kubernetes.io/pod-uid": ["uid-p"],
+        }
+        user = {"username": token if token != "pod" else "system:serviceaccount:ns:default", "extra": extra}
+        return {"status": {"authenticated": True, "user": user, "audiences": spec.get("audiences", [])}}
+
+    async def open(self) -> None: ...
+    async def close(self) -> None: ...
+
+
+def _json(body: dict[str, Any]) -> Answer:
+    return Answer(201, {}, json.dumps(body).encode())
+
+
+@pytest.mark.parametrize(("token", "code"), [("", 401), ("nobody", 401), ("stranger", 403), ("scraper", 200)])
+async def test_with_authentication_only_those_who_may_scrape_do(token: str, code: int) -> None:
+    registry = Registry()
+    counter = Counter("c_total", "Things")
+    counter.add()
+    registry.add(counter)
+    reviewer = Reviewer()
+    async with serving(metrics_application(registry, Client(reviewer))) as url:  # type: ignore[arg-type]
+        found, text = await fetch(f"{url}/metrics", token)
+        assert found == code
+        assert ("c_total 1" in text) == (code == 200)
+        reviewer.fails = True
+        if token:
+            assert (await fetch(f"{url}/metrics", token))[0] == 500
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.server = Reviewer()
+        self.clock = VirtualClock()
+        self.tokens = Tokens(Client(self.server), self.clock)  # type: ignore[arg-type]
+
+    async def judge(self, token: str | None = None) -> bool:
+        return await self.tokens.may_report("pod" if token is None else token, "ns", "job")
+
+
+async def test_the_token_of_a_pod_of_the_job_is_good_and_remembered_for_a_minute() -> None:
+    scene = Scene()
+    assert await scene.judge()
+    asked = len(scene.server.asked)
+    assert await scene.judge()
+    assert len(scene.server.asked) == asked
+    await scene.clock.advance(61)
+    assert await scene.judge()
+    assert len(scene.server.asked) > asked
+
+
+@pytest.mark.parametrize("step", ["pods/p", "jobs/j", "jobsets/job", "trainjobs/job"])
+async def test_an_owner_that_was_replaced_under_its_name_breaks_the_chain(step: str) -> None:
+    scene = Scene()
+    scene.server.uids[step] = "another"
+    assert not await scene.judge()
+
+
+@pytest.mark.parametrize("step", ["pods/p", "jobs/j", "jobsets/job"])
+async def test_a_missing_owner_breaks_the_chain(step: str) -> None:
+    scene = Scene()
+    scene.server.owners[step] = None
+    assert not await scene.judge()
+
+
+async def test_a_refusal_is_remembered_only_for_seconds_and_an_empty_token_costs_nothing() -> None:
+    scene = Scene()
+    assert not await scene.judge("")
+    assert not await scene.judge("x" * 10_000)
+    assert scene.server.asked == []
+    assert not await scene.judge("nobody")
+    assert not await scene.judge("nobody")
+    assert scene.server.asked == ["tokenreviews"]
+    await scene.clock.advance(6)
+    assert not await scene.judge("nobody")
+    assert scene.server.asked == ["tokenreviews"] * 2
+
+
+def test_an_audience_names_one_jobs_status() -> None:
+    assert audience("ns", "job") == "trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs/job/status"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import json
 import sys
@@ -36,7 +37,7 @@ def test_damaged_input_never_ends_in_a_traceback(documents: list[Any], data: st.
         for step in parents:
             owner = owner[step]
         if data.draw(st.booleans()):
-            owner[last] = data.draw(st.sampled_from(ODD))
+            owner[last] = copy.deepcopy(data.draw(st.sampled_from(ODD)))
         else:
             del owner[last]
     text = "\n---\n".join(json.dumps(document) for document in documents)

@@ -48,8 +48,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """What the embedded control plane does not have is a named skip with its reason, never a silent one."""
     if call.excinfo is not None and call.excinfo.errisinstance(NotOnEmbedded):
-        call.excinfo = pytest.ExceptionInfo.from_exception(pytest.skip.Exception(str(call.excinfo.value)))
+        call.excinfo = _skipped(call.excinfo)
     return (yield)
+
+
+def _skipped(missing: pytest.ExceptionInfo[BaseException]) -> pytest.ExceptionInfo[BaseException]:
+    skip = pytest.skip.Exception(f"not on the embedded control plane: {missing.value}")
+    return pytest.ExceptionInfo.from_exception(skip.with_traceback(missing.tb))
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +63,7 @@ def plane(
 ) -> Iterator[RealControlPlane | EmbeddedControlPlane]:
     directory = tmp_path_factory.mktemp("plane")
     if request.config.getoption("--embedded"):
-        with EmbeddedControlPlane(directory) as embedded:
+        with EmbeddedControlPlane(programs, directory) as embedded:
             embedded.admin.create("/api/v1/namespaces", {"metadata": {"name": "kubeflow-system"}})
             yield embedded
         return

@@ -25,7 +25,7 @@ from trainwright.client import Client
 from trainwright.client.kubeconfig import load
 from trainwright.controlloop import Manager
 from trainwright.embedded.workloads.controllers import workload_controllers
-from trainwright.testing.controlplane import CRDS, is_established
+from trainwright.testing.controlplane import CRDS, Programs, is_established
 from trainwright.testing.kubelets import Kubelets
 from trainwright.testing.rest import Object, Refused, Rest
 
@@ -41,7 +41,8 @@ class NotOnEmbedded(Exception):
 class EmbeddedControlPlane:
     """Has what tests use of `RealControlPlane`, under the same names."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, programs: Programs, directory: Path) -> None:
+        self.programs = programs  # kubectl, for tests that build manifests with it
         self.directory = directory
         self.state = directory / "state"
         self.admin_kubeconfig = self.state / "kubeconfig"
@@ -58,6 +59,7 @@ class EmbeddedControlPlane:
         self.admin = Rest.from_kubeconfig(self.admin_kubeconfig, self.directory / "scratch")
         self._cluster = yaml.safe_load(self.admin_kubeconfig.read_text())["clusters"][0]["cluster"]
         self.server = str(self._cluster["server"])
+        self.authority = _Authority(self.directory / "ca.crt", self._cluster["certificate-authority-data"])
         self._make_masters()
         self._thread.start()
         self._kubelets = Kubelets(self.admin)
@@ -147,16 +149,8 @@ class EmbeddedControlPlane:
         raise NotOnEmbedded("the embedded API server keeps no audit log")
 
     @property
-    def programs(self) -> Any:
-        raise NotOnEmbedded("a second control plane of real programs has no place here")
-
-    @property
     def service_account_key(self) -> Any:
         raise NotOnEmbedded("the key that signs service account tokens is not handed out")
-
-    @property
-    def authority(self) -> Any:
-        raise NotOnEmbedded("the CA's key is not handed out")
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
@@ -184,9 +178,16 @@ class EmbeddedControlPlane:
         except asyncio.CancelledError:
             pass
 
-    @property
-    def ca(self) -> bytes:
-        return base64.b64decode(self._cluster["certificate-authority-data"])
+
+class _Authority:
+    """The CA that signed the server's certificate; its key stays where it is."""
+
+    def __init__(self, certificate: Path, data: str) -> None:
+        self.certificate = certificate
+        certificate.write_bytes(base64.b64decode(data))
+
+    def for_client(self, user: str, group: str) -> Any:
+        raise NotOnEmbedded(f"no client certificates: user {user} of group {group} cannot be made")
 
 
 class _Parts(dict[str, Any]):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...schema.selectors import SelectorError, parse_field_selector
 from .errors import Json, StatusError, details_of
 from .requests import Call
 from .store import Key
@@ -50,7 +51,17 @@ def attributes(call: Call) -> Attributes:
     namespace = call.namespace
     if served.resource == "namespaces" and call.name:
         namespace = call.name
-    return Attributes(call.user, verb, served.group, served.plural, call.subresource, namespace, call.name)
+    name = call.name or _selected_name(call)
+    return Attributes(call.user, verb, served.group, served.plural, call.subresource, namespace, name)
+
+
+def _selected_name(call: Call) -> str:
+    """A list of one name (`fieldSelector=metadata.name=x`) is a request for that name: `resourceNames` hold for it."""
+    try:
+        terms = parse_field_selector(call.query.get("fieldSelector")).terms
+    except SelectorError:
+        return ""  # refused later, with its own words
+    return next((term.value for term in terms if term.field == "metadata.name" and term.equal), "")
 
 
 class Authorizer:

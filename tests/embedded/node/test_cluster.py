@@ -351,7 +351,10 @@ dist.init_process_group("gloo")
 total = torch.ones(1) * (dist.get_rank() + 1)
 dist.all_reduce(total)
 rank, size, port = dist.get_rank(), dist.get_world_size(), os.environ["MASTER_PORT"]
-print(f"rank {rank} of {size} sum {int(total)} port {port}", flush=True)
+# One write for each line: torchrun runs Python unbuffered, where print writes text and newline apart, and lines of
+# ranks
+# that share a pod's pipe would mix.
+sys.stdout.write(f"rank {rank} of {size} sum {int(total)} port {port}\\n")
 dist.destroy_process_group()
 """
 

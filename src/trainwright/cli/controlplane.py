@@ -103,7 +103,7 @@ class _Controllers:
             group.create_task(self._workloads.run(), name="workloads")
             group.create_task(self._node.run(ready=node_ready.set), name="node")
             await node_ready.wait()
-            while not (self._operator.is_ready and self._workloads.is_synced):
+            while not (self._operator.is_ready and self._workloads.is_synced):  # noqa: ASYNC110 - many parts, one look
                 await asyncio.sleep(POLL_SECONDS)
             self._services[(shipped.SYSTEM_NAMESPACE, shipped.OPERATOR_SERVICE)] = self._operator.ports["webhook"]
             ready()

@@ -7,7 +7,7 @@ INSTALL := $(UV) pip install --quiet --compile-bytecode --require-hashes --pytho
 PYTEST := $(BIN)/pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-torch demo check test test-kubectl test-sdk test-kube generate requirements clean
+.PHONY: help setup setup-torch demo check test test-kubectl test-sdk test-kube test-embedded test-long generate requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -61,6 +61,12 @@ test-sdk: setup-torch $(VENV)-sdk/ready ## the Kubeflow SDK, unmodified, against
 
 test-kube: setup ## the operator on a real control plane; builds its programs once, with Go
 	$(PYTEST) tests/kube
+
+test-embedded: setup ## the same suite on the local control plane instead; what it cannot have is skipped by name
+	$(PYTEST) tests/kube --embedded
+
+test-long: setup-torch ## the long counts: hundreds of kills, full fuzzing
+	TRAINWRIGHT_KILL_ROUNDS=200 TRAINWRIGHT_FUZZ=10 $(PYTEST) --timeout 3600 tests/embedded/apiserver
 
 generate: setup ## write generated files anew (CRDs, schemas)
 	$(BIN)/python tools/generate.py

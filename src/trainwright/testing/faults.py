@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -113,6 +114,16 @@ class Rule:
         return self.seen >= self.nth and (self.times is None or self.seen < self.nth + self.times)
 
 
+@dataclass(frozen=True)
+class Answered:
+    """A request that the server carried out or refused, and what it said (nothing for a stream)."""
+
+    request: Request
+    status: int
+    body: bytes
+    at: float
+
+
 class FaultyTransport:
     """Wraps a transport; the first rule that hits decides. After a `Crash` no request gets through or returns again."""
 
@@ -121,6 +132,7 @@ class FaultyTransport:
         self._clock = clock or SystemClock()
         self.rules = rules if rules is not None else []
         self.asked: list[Request] = []
+        self.answered: list[Answered] = []
         self.crashed = asyncio.Event()
 
     @property
@@ -144,6 +156,7 @@ class FaultyTransport:
                     raise UnknownOutcome(f"{request.path}: no answer within {deadline:.0f} s (injected)")
                 await self._clock.sleep(seconds)
         answer = await self._inner.send(request, deadline=deadline)
+        self.answered.append(Answered(request, answer.status, answer.body, time.time()))
         await self._lose(request, fault)
         return answer
 
@@ -157,6 +170,7 @@ class FaultyTransport:
             case Delay(seconds):
                 await self._clock.sleep(seconds)
         async with self._inner.stream(request, deadline=deadline, idle=idle) as stream:
+            self.answered.append(Answered(request, stream.status, b"", time.time()))
             await self._lose(request, fault)
             yield _EndingStream(stream, fault) if isinstance(fault, CutStream | ExpireStream) else stream
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
+from typing import ClassVar
 
 from trainwright.client import Client, HttpTransport
 from trainwright.client.kubeconfig import load
@@ -24,6 +25,8 @@ READY_SECONDS = 30.0
 
 class OperatorInThread:
     """`make` builds the operator from its client, so that a test can choose plugins, clock or configuration."""
+
+    transports: ClassVar[list[tuple[Path, FaultyTransport]]] = []  # of every operator of this process, in order
 
     def __init__(
         self, kubeconfig: Path, *, rules: Iterable[Rule] = (), make: Callable[[Client], Operator] = Operator
@@ -86,6 +89,7 @@ class OperatorInThread:
     async def _main(self) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         self.transport = FaultyTransport(HttpTransport(load(self._kubeconfig)), self._rules)
+        OperatorInThread.transports.append((self._kubeconfig, self.transport))
         async with Client(self.transport) as client:
             self.operator = self._make(client)
             async with self.operator:

@@ -115,7 +115,7 @@ class Call:
 
     def user_agent_manager(self) -> str:
         """Without a fieldManager, the part of the user agent before the slash stands for it."""
-        agent = self.headers.get("User-Agent", "").partition("/")[0]
+        agent = (self.headers.get("User-Agent") or "unknown").partition("/")[0]
         cleaned = "".join(char for char in agent if char.isprintable())
         return cleaned.encode()[:128].decode(errors="ignore")
 

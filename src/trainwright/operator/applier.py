@@ -46,38 +46,70 @@ class NotWritten(Exception):
         return isinstance(self.error, (Invalid, Forbidden)) and "immutable" in str(self.error)
 
 
+class Applied(msgspec.Struct):
+    """What came of it: the JobSet if it was written, and the version of each ConfigMap that is as it should be."""
+
+    job_set: JobSet | None = None
+    config_maps: dict[str, str] = {}
+
+
+class _ConfigMap(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+    data: dict[str, str] | None = None
+
+    def equals(self, body: Mapping[str, Any]) -> bool:
+        labels = self.metadata.labels or {}
+        wanted = body["metadata"].get("labels") or {}
+        return (self.data or {}) == (body.get("data") or {}) and wanted.items() <= labels.items()
+
+
 class Applier:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def apply(
-        self, objects: Sequence[Apply | CreateOnce], owner: TrainJob, *, has_job_set: bool
-    ) -> JobSet | None:
-        """Writes all, in order; the JobSet comes back if it was written. `has_job_set`: the store shows ours."""
+    async def apply(self, objects: Sequence[Apply | CreateOnce], owner: TrainJob, *, has_job_set: bool) -> Applied:
+        """Writes all, in order, but a ConfigMap that is so already. `has_job_set`: the store shows ours."""
         if not has_job_set:
             await self._claim_secrets(objects, owner)
-        job_set = None
+        applied = Applied()
         for intention in objects:
             resource = resource_of(intention.object)
             name = str(intention.object["metadata"]["name"])
             try:
                 if isinstance(intention, CreateOnce) or resource is SECRETS:  # what cannot be read cannot be applied
                     await self._create_once(resource, name, intention.object, owner)
+                elif resource is CONFIG_MAPS:
+                    applied.config_maps[name] = await self._apply_config_map(name, intention.object, owner)
                 else:
-                    answer = await self._apply(resource, name, intention.object, owner)
+                    present = await self._look(resource, name, owner.metadata.namespace)
+                    answer = await self._apply(resource, name, intention.object, owner, present)
                     if resource is JOB_SETS:
-                        job_set = msgspec.json.decode(answer, type=JobSet)
+                        applied.job_set = msgspec.json.decode(answer, type=JobSet)
             except Conflict:
                 raise  # somebody was faster: read again, no news for the user
             except ApiError as error:
                 absent = isinstance(error, NotFound) and error.is_missing_type
                 words = not_served(resource.group_resource) if absent else ""
                 raise NotWritten(resource.kind, name, error, words=words) from error
-        return job_set
+        return applied
 
-    async def _apply(self, resource: Resource, name: str, body: dict[str, Any], owner: TrainJob) -> bytes:
+    async def _apply_config_map(self, name: str, body: dict[str, Any], owner: TrainJob) -> str:
+        """Looks at the content too: a pass that finds a ConfigMap as it should be writes nothing. Returns its
+        version.
+        """
+        try:
+            found = await self._client.get(CONFIG_MAPS, name, owner.metadata.namespace, decode=_ConfigMap)
+        except NotFound:
+            found = None
+        if found is not None and is_controlled_by(found.metadata, owner) and found.equals(body):
+            return found.metadata.resource_version
+        answer = await self._apply(CONFIG_MAPS, name, body, owner, found.metadata if found else None)
+        return msgspec.json.decode(answer, type=Partial).metadata.resource_version
+
+    async def _apply(
+        self, resource: Resource, name: str, body: dict[str, Any], owner: TrainJob, present: ObjectMeta | None
+    ) -> bytes:
         namespace = owner.metadata.namespace
-        present = await self._look(resource, name, namespace)
         if present is not None:
             if not is_controlled_by(present, owner):
                 raise NameTaken(resource.kind, name)

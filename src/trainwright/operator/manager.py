@@ -200,6 +200,9 @@ class Operator:
 
     def _served(self, served: bool) -> None:
         """A type that children need came or went: every unfinished job has something to say about it."""
+        self._look_at_all_jobs()
+
+    def _look_at_all_jobs(self) -> None:
         for job in self.views.jobs.store:
             if not job.is_finished:
                 self.train_jobs.add(_key(job))
@@ -228,7 +231,8 @@ class Operator:
         if not (config.webhook.enable or config.reports_progress or _is_on_with_tls(config)):
             return None
         if not config.cert_management.enable:
-            return CertificateFiles(self._tls, Path(config.cert_management.cert_dir), self._clock)
+            directory = Path(config.cert_management.cert_dir)
+            return CertificateFiles(self._tls, directory, self._clock, on_change=self._look_at_all_jobs)
         return Rotation(
             self._client,
             self._tls,
@@ -236,6 +240,7 @@ class Operator:
             secret=config.cert_management.webhook_secret_name,
             policy=self._policy,
             clock=self._clock,
+            on_change=self._look_at_all_jobs,  # pods mount the CA to report their progress
         )
 
     def _ca_certificate(self) -> str:

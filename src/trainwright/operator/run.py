@@ -1,7 +1,7 @@
 """`trainwright operator`: from flags to a running operator, and from its end to an exit code.
 
 `run_operator` is all the command line calls. It reads the configuration, finds the API server, and runs until SIGTERM
-or SIGINT (exit 0) or until something ends it (exit 1); a second signal ends it at once.
+or SIGINT (exit 0) or until something ends it (exit 1).
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from trainwright.pipeline import PipelineError
 
 log = logging.getLogger(__name__)
 
+STOP_SECONDS = 10.0
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
 
 def run_operator(
     *,
@@ -39,6 +42,7 @@ def run_operator(
     policy: Policy | None = None,
 ) -> int:
     """Runs the operator in this process; the exit code."""
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)  # unless whoever calls has done so
     try:
         configuration = read_configuration(config, feature_gates)
         connection = find_connection(kubeconfig, environment)
@@ -116,14 +120,16 @@ async def _until_signal(operator: Operator) -> int:
     running = asyncio.ensure_future(operator.run())
     asked_to_stop = False
 
-    def stop() -> None:
-        nonlocal asked_to_stop
-        if asked_to_stop:
-            os._exit(1)
-        asked_to_stop = True
-        running.cancel()
-
     loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        """However often it is asked for, there is one orderly stop; a stop that hangs is cut short."""
+        nonlocal asked_to_stop
+        if not asked_to_stop:
+            asked_to_stop = True
+            running.cancel()
+            loop.call_later(STOP_SECONDS, os._exit, 1)
+
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     try:

@@ -23,8 +23,6 @@ from trainwright.operator.revisions import TTL_ANNOTATION, Revisions, revision_o
 from trainwright.operator.statuses import write_status
 from trainwright.operator.views import Views
 from trainwright.pipeline import (
-    Apply,
-    CreateOnce,
     Framework,
     JobSet,
     KeyMaterial,
@@ -49,7 +47,8 @@ class _Built(msgspec.Struct, frozen=True):
     generation: int
     job_set_uid: str
     job_set_generation: int
-    children: frozenset[str]
+    config_maps: dict[str, str]  # name → version
+    ca_certificate: str
 
 
 class TrainJobReconciler:
@@ -118,28 +117,27 @@ class TrainJobReconciler:
             runtime_revision=revision.name,
         )
         runs = job_set is not None and not job_set.is_suspended and not job.is_suspended
-        if runs:  # only what was taken from beside it is put back; a Secret waits for the next start (D15)
+        if runs:  # only what lies beside it is put right; a Secret waits for the next start (D15)
             observed = msgspec.structs.replace(observed, jobset=None)
         plan = build(job, revision.runtime, observed, self._framework, self._keys)  # pure
-        config_maps = [item for item in plan.objects if item.object["kind"] == "ConfigMap"]
-        objects = [item for item in config_maps if not self._has_config_map(job, _name(item))] if runs else plan.objects
+        objects = [item for item in plan.objects if not runs or item.object["kind"] == "ConfigMap"]
         try:
-            written = await self._applier.apply(objects, job, has_job_set=job_set is not None)
+            applied = await self._applier.apply(objects, job, has_job_set=job_set is not None)
         except NotWritten as error:
             if job_set is None or not error.is_about_immutability or not _is_at_rest(job_set):
                 raise
             await self._delete(job_set)  # nothing of it runs: a JobSet as it is wanted now takes its place
             return revision.name, job_set
-        job_set = written or job_set
-        self._remember(job, job_set, frozenset(map(_name, config_maps)))
+        job_set = applied.job_set or job_set
+        self._remember(job, job_set, applied.config_maps, observed.ca_certificate)
         return revision.name, job_set
 
     def _is_converged(self, job: TrainJob, job_set: JobSet) -> bool:
         """What we last built is there as we left it; while the JobSet runs, that it is there is enough."""
         built = self._built.get(_key(job))
-        if built is None or built.uid != job.metadata.uid:
+        if built is None or built.uid != job.metadata.uid or built.ca_certificate != self._ca_certificate():
             return False
-        if not all(self._has_config_map(job, name) for name in built.children):
+        if any(self._version_of_config_map(job, name) != version for name, version in built.config_maps.items()):
             return False
         if not job.is_suspended and not job_set.is_suspended:
             return True
@@ -149,11 +147,13 @@ class TrainJobReconciler:
             job_set.metadata.generation,
         )
 
-    def _remember(self, job: TrainJob, job_set: JobSet | None, children: frozenset[str]) -> None:
+    def _remember(
+        self, job: TrainJob, job_set: JobSet | None, config_maps: dict[str, str], ca_certificate: str
+    ) -> None:
         if job_set is not None:
-            theirs = job_set.metadata
+            ours, theirs = job.metadata, job_set.metadata
             self._built[_key(job)] = _Built(
-                job.metadata.uid, job.metadata.generation, theirs.uid, theirs.generation, children
+                ours.uid, ours.generation, theirs.uid, theirs.generation, config_maps, ca_certificate
             )
 
     # Ending
@@ -253,9 +253,9 @@ class TrainJobReconciler:
                 return True
         return False
 
-    def _has_config_map(self, job: TrainJob, name: str) -> bool:
+    def _version_of_config_map(self, job: TrainJob, name: str) -> str | None:
         found = self._views.config_maps.store.get(Key(job.metadata.namespace, name))
-        return found is not None and is_controlled_by(found.metadata, job)
+        return found.metadata.resource_version if found is not None else None
 
 
 def _is_at_rest(job_set: JobSet) -> bool:
@@ -263,10 +263,6 @@ def _is_at_rest(job_set: JobSet) -> bool:
     return job_set.is_suspended and not any(
         entry.active or entry.ready for entry in job_set.status.replicated_jobs_status or ()
     )
-
-
-def _name(intention: Apply | CreateOnce) -> str:
-    return str(intention.object["metadata"]["name"])
 
 
 def _key(job: TrainJob) -> Key:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from trainwright.client.errors import UnknownOutcome
 from trainwright.client.requests import Request
+from trainwright.operator.certificates import Policy, next_material
+from trainwright.operator.configuration import CertManagementConfig, StatusServerConfig, local
 from trainwright.operator.manager import Operator
 from trainwright.plugins import load
+from trainwright.testing.processes import free_port
 from unit.operator.memory_api import Failure
 from unit.operator.world import World, mpi_runtime, runtime, train_job
 
@@ -375,6 +381,54 @@ async def test_a_configmap_taken_from_a_running_job_is_put_back() -> None:
         world.api.remove("configmaps", "job-mpi-hostfile")
         await world.settle(1)
         assert world.api.get("configmaps", "job-mpi-hostfile") is not None
+
+
+async def test_a_configmap_edited_by_hand_is_put_right_while_the_job_runs() -> None:
+    world = World()
+    world.api.add("clustertrainingruntimes", mpi_runtime(), "")
+    async with world:
+        world.api.add("trainjobs", train_job())
+        await world.settle()
+        before = world.api.get("configmaps", "job-mpi-hostfile")
+        assert before is not None
+        world.api.change("configmaps", "job-mpi-hostfile", {"data": {"hostfile": "nonsense"}})
+        await world.settle(1)
+        after = world.api.get("configmaps", "job-mpi-hostfile")
+        assert after is not None
+        assert after["data"] == before["data"]
+
+
+async def test_a_new_ca_reaches_the_configmaps_of_running_jobs(tmp_path: Path) -> None:
+    """Certificates as cert-manager mounts them: when they change, so does what pods mount to report progress."""
+    for number in ("1", "2"):
+        made = next_material(None, Policy("operator.ns.svc"), datetime.now(UTC), injected=True)
+        assert made is not None
+        (tmp_path / number).mkdir()
+        for name, content in (("ca.crt", made.bundle), ("tls.crt", made.certificate), ("tls.key", made.key)):
+            (tmp_path / number / name).write_bytes(content)
+    mounted = tmp_path / "mounted"
+    mounted.symlink_to(tmp_path / "1")
+    configuration = msgspec.structs.replace(
+        local(),
+        cert_management=CertManagementConfig(enable=False, cert_dir=str(mounted)),
+        feature_gates={"TrainJobStatus": True},
+        status_server=StatusServerConfig(host="127.0.0.1", port=free_port()),
+    )
+    world = World(configuration)
+    world.api.add("clustertrainingruntimes", runtime(), "")
+    async with world:
+        world.api.add("trainjobs", train_job())
+        await world.settle(2)
+        first = world.api.get("configmaps", "job-tls-config")
+        assert first is not None
+        mounted.unlink()
+        mounted.symlink_to(tmp_path / "2")
+        await world.settle(15)
+        second = world.api.get("configmaps", "job-tls-config")
+        assert second is not None
+        assert second["data"]["ca.crt"] == (tmp_path / "2" / "ca.crt").read_text()
+        assert second["data"] != first["data"]
+        assert second["metadata"]["uid"] == first["metadata"]["uid"]
 
 
 async def play(world: World, disturb: Callable[[World], None] = lambda world: None) -> dict[str, object]:

@@ -13,6 +13,7 @@ import pytest
 
 from trainwright.client.errors import UnknownOutcome
 from trainwright.client.requests import Request
+from trainwright.client.servertime import ServerTime
 from trainwright.operator.certificates import Policy, next_material
 from trainwright.operator.configuration import CertManagementConfig, StatusServerConfig, local
 from trainwright.operator.manager import Operator
@@ -77,6 +78,19 @@ async def test_the_deadline_is_kept_to_the_second_by_the_servers_clock() -> None
     assert world.status()["conditions"][0]["reason"] == "DeadlineExceeded"
     assert world.job_set() is None
     await world.stop()
+
+
+@pytest.mark.parametrize("skew", [600.0, -600.0, 3600.0])
+async def test_a_clock_of_ours_that_is_wrong_does_not_move_the_deadline(skew: float) -> None:
+    world = World()
+    world.client.server_time = ServerTime(lambda: world.clock.wall() + skew)
+    world.api.add("clustertrainingruntimes", runtime(), "")
+    async with world:
+        world.api.add("trainjobs", train_job(activeDeadlineSeconds=60))
+        await world.settle(57)
+        assert world.status()["state"] == "Pending"
+        await world.settle(6)
+        assert world.status()["state"] == "Failed"
 
 
 async def test_clean_up_after_the_deadline_repeats_until_the_jobset_is_gone() -> None:

@@ -55,8 +55,8 @@ class CustomStrategy(Strategy):
         self.ignored_on_status = {"f:metadata": {}, "f:spec": {}}
 
     def decode(self, obj: Json) -> tuple[Json, list[str]]:
-        check_metadata(obj["metadata"])
-        return obj, self.schema.prune(obj)
+        unknown = check_metadata(obj["metadata"])
+        return obj, unknown + self.schema.prune(obj)
 
     def default(self, obj: Json) -> None:
         self.schema.default(obj)
@@ -177,11 +177,12 @@ def applied_nulls(schema: StructuralSchema, value: Any) -> list[tuple[Json, str]
     return found
 
 
-def check_metadata(meta: Json) -> None:
-    """ObjectMeta is typed even in custom objects. Raises ValueError."""
+def check_metadata(meta: Json) -> list[str]:
+    """ObjectMeta is typed even in custom objects. Returns unknown fields inside its members. Raises ValueError."""
     from .wire import table
 
-    decoded, _ = table.decode("meta/v1.ObjectMeta", meta)
+    decoded, unknown = table.decode("meta/v1.ObjectMeta", meta)
+    nested = [f"metadata.{path}" for path in unknown if path not in meta]
     # Written back so that nulls and empty maps vanish, as they do in Go; unknown members are left for pruning to name.
     for name in list(meta):
         if name in decoded:
@@ -190,6 +191,7 @@ def check_metadata(meta: Json) -> None:
             if name == "managedFields" and meta[name] == []:
                 continue
             del meta[name]
+    return nested
 
 
 # ---------------------------------------------------------------------------------------------------------- types

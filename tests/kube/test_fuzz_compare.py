@@ -1,0 +1,72 @@
+"""Our API server takes what the real one takes and refuses what it refuses: 500 mutated objects, created on both.
+
+Dry runs, so that no answer depends on an earlier one. `TRAINWRIGHT_FUZZ` multiplies the count, `TRAINWRIGHT_FUZZ_SEED`
+draws others.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from commandline import command_line
+from embedded.apiserver.test_fuzz import CASES, META, SCALE, SEED, mutate
+from kube.conftest import BuiltPrograms
+from kube.crds import install_crds
+from trainwright.testing.controlplane import CLEANERS, RealControlPlane
+from trainwright.testing.rest import Object, Rest
+
+OBJECTS = 500 * SCALE
+
+pytestmark = pytest.mark.timeout(600 * SCALE)
+
+
+@pytest.fixture(scope="module")
+def servers(programs: BuiltPrograms, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Rest, Rest]]:
+    """(ours, the real one), with the same types and no controllers that would tell them apart."""
+    directory: Path = tmp_path_factory.mktemp("fuzz")
+    real = RealControlPlane(
+        programs,
+        directory / "plane",
+        with_parts=("kube-controller-manager",),
+        controllers=CLEANERS,
+        without_admission=("ServiceAccount",),
+    )
+    with real, command_line(directory / "state") as line:
+        install_crds(real)
+        line("up", "--detach", "--api-only")
+        yield Rest.from_kubeconfig(line.kubeconfig, directory / "scratch"), real.admin
+
+
+def objects(count: int) -> Iterator[tuple[str, Object]]:
+    chance = random.Random(SEED + 1000)
+    for _ in range(count):
+        path, template = chance.choice(CASES)
+        base = {**template, "metadata": {**META, **template.get("metadata", {})}}
+        mode = chance.choice(("Strict", "Ignore"))
+        yield f"{path}?dryRun=All&fieldValidation={mode}", mutate(base, chance)
+
+
+def test_mutated_objects_are_accepted_or_refused_as_by_the_real_server(servers: tuple[Rest, Rest]) -> None:
+    ours, real = servers
+    wrong, accepted = [], 0
+    for path, item in objects(OBJECTS):
+        mine, my_answer = ours.raw("POST", path, item)
+        theirs, their_answer = real.raw("POST", path, item)
+        accepted += theirs < 300
+        if (mine < 300) != (theirs < 300):
+            texts = [f"{code} {message(answer)}" for code, answer in ((mine, my_answer), (theirs, their_answer))]
+            wrong.append(f"POST {path} {json.dumps(item)}\n  ours: {texts[0]}\n  real: {texts[1]}")
+    assert OBJECTS > accepted > OBJECTS // 50  # both outcomes occur, or the test says nothing
+    assert not wrong, f"{len(wrong)} of {OBJECTS} differ:\n" + "\n".join(wrong)
+
+
+def message(answer: bytes) -> str:
+    try:
+        return str(json.loads(answer).get("message", "accepted"))[:400]
+    except ValueError:
+        return answer[:400].decode(errors="replace")

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...schema import errors as field
 from .bodies import parse_json, parse_yaml, unsupported_body
-from .errors import Json, bad_request, invalid
+from .errors import Json, StatusError, bad_request, invalid
 from .requests import Call
 from .types import Type
 from .warnings import warn
@@ -29,21 +29,45 @@ def parse_body(call: Call, served: Type) -> tuple[Json, list[str]]:
         elif content_type == PROTOBUF and not served.custom:
             value, duplicates = decode_unknown(call.body), []
         else:
-            raise unsupported_body("application/json, application/yaml" if served.custom else MERGES)
+            raise unsupported_body(MERGES)
     except ProtobufError as error:
         raise bad_request(f"the protobuf body cannot be read: {error}") from None
     except ValueError as error:
-        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+        raise unrecognized(call, served, f"couldn't get version/kind; json parse error: {error}") from None
+    if value is None:
+        value = {}
     if not isinstance(value, dict):
-        text = "json: cannot unmarshal value into Go value of type struct { APIVersion string; Kind string }"
-        raise bad_request(f"couldn't get version/kind; json parse error: {text}")
+        found = {list: "array", str: "string", bool: "bool"}.get(type(value), "number")
+        text = (
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {HEAD}"
+        )
+        raise unrecognized(call, served, text)
     return value, duplicates
+
+
+HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+SHOWN = 30
+
+
+def unrecognized(call: Call, served: Type, why: str) -> StatusError:
+    return bad_request(
+        f"the object provided is unrecognized (must be of type {served.kind}): {why} ({_summary(call.body)})"
+    )
+
+
+def _summary(body: bytes) -> str:
+    """The start of the body: text if it looks like JSON, else its bytes in hex."""
+    if not body:
+        return "<empty>"
+    more = " ..." if len(body) > SHOWN else ""
+    start = body[:SHOWN]
+    return (start.decode(errors="replace") if body[:1] == b"{" else start.hex()) + more
 
 
 def read_object(call: Call, served: Type, validation: str) -> Json:
     """For creates and updates. Raises 400 for what cannot be decoded."""
     value, duplicates = parse_body(call, served)
-    wrong_version = check_kind(served, value)
+    wrong_version = check_kind(call, served, value)
     obj, unknown = decode_object(served, value)
     if wrong_version:
         raise wrong_version
@@ -52,7 +76,7 @@ def read_object(call: Call, served: Type, validation: str) -> Json:
     return obj
 
 
-def check_kind(served: Type, value: Json) -> Any:
+def check_kind(call: Call, served: Type, value: Json) -> Any:
     """Fill in or check apiVersion and kind; returns the error for a version mismatch, which comes after decoding."""
     version, kind = value.get("apiVersion", ""), value.get("kind", "")
     if not isinstance(version, str) or not isinstance(kind, str):
@@ -60,9 +84,8 @@ def check_kind(served: Type, value: Json) -> Any:
     if served.custom:
         if not kind or not version:
             what = "Kind" if not kind else "apiVersion"
-            raise bad_request(
-                f"the object provided is unrecognized (must be of type {served.kind}): Object '{what}' is missing"
-            )
+            shown = call.body.decode(errors="replace").strip()
+            raise unrecognized(call, served, f"Object '{what}' is missing in '{shown}'")
         if version != served.api_version:
             if version not in served.sibling_versions:
                 warn(f'unknown field "{name}"' for name in sorted(set(value) - {"apiVersion", "kind", "metadata"}))

@@ -77,10 +77,11 @@ async def delete_collection(api: Api, call: Call) -> Answer:
 
 
 def delete_options(call: Call) -> DeleteOptions:
-    """From the body if there is one, else from the query."""
-    dry_run = call.query.all("dryRun")
+    """From the body if there is one, else from the query; the two are not mixed."""
+    dry_run: list[str] = []
     if not call.body:
         options = _from_query(call)
+        dry_run = call.query.all("dryRun")
     else:
         value = _body(call)
         if value.get("kind") not in (None, "", "DeleteOptions"):

@@ -10,6 +10,8 @@ from .errors import StatusError
 from .requests import JSON_TYPE
 
 YAML_TYPE = "application/yaml"
+PROTOBUF_TYPE = "application/vnd.kubernetes.protobuf"
+KNOWN_TYPES = frozenset({JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE, "*/*", "application/*"})
 TABLE, PARTIAL, PARTIAL_LIST = "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
 _TRANSFORMS = {TABLE, PARTIAL, PARTIAL_LIST}
 
@@ -43,7 +45,7 @@ def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
     return [(media, params) for _, _, media, params in found]
 
 
-def negotiate(accept: str, *, custom: bool = False, tables: bool = True) -> Form:
+def negotiate(accept: str, *, custom: bool = False, tables: bool = True, collection: bool = False) -> Form:
     """The first alternative this server can give. Raises 406 if there is none."""
     if not accept or accept == "*/*" or accept == JSON_TYPE:
         return PLAIN
@@ -61,9 +63,14 @@ def negotiate(accept: str, *, custom: bool = False, tables: bool = True) -> Form
             continue
         if params.get("v") in ("v1", "v1beta1"):
             return Form(chosen, kind, params["v"])
-    accepted = (
-        f"{JSON_TYPE}, {YAML_TYPE}" if custom else f"{JSON_TYPE}, {YAML_TYPE}, application/vnd.kubernetes.protobuf"
-    )
+    accepted = f"{JSON_TYPE}, {YAML_TYPE}, {PROTOBUF_TYPE}"
+    if custom:
+        accepted = f"{JSON_TYPE}, {YAML_TYPE}"
+    elif tables and not any(media in KNOWN_TYPES for media, _ in _clauses(accept)):
+        # Built-in kinds are refused one step earlier, by media type alone.
+        if collection:
+            accepted += f", {JSON_TYPE};stream=watch, {PROTOBUF_TYPE};stream=watch"
+        raise StatusError(406, f"406: Not Acceptable\n\nAvailable representations: {accepted}", details={})
     text = f"only the following media types are accepted: {accepted}"
     raise StatusError(406, text)
 

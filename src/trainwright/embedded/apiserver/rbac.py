@@ -6,7 +6,8 @@ health and OpenAPI, and ask what it may do itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -64,6 +65,13 @@ def _selected_name(call: Call) -> str:
     return next((term.value for term in terms if term.field == "metadata.name" and term.equal), "")
 
 
+class Grant(NamedTuple):
+    """One rule, and the binding that gives it."""
+
+    rule: Json
+    source: str
+
+
 class Authorizer:
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -81,38 +89,67 @@ class Authorizer:
             raise StatusError(403, text, details={})
 
     def allowed(self, wanted: Attributes) -> bool:
+        return self.decide(wanted)[0]
+
+    def decide(self, wanted: Attributes) -> tuple[bool, str]:
+        """Whether, and by which binding; without any, which roles were missing."""
         if MASTERS in wanted.user.groups:
-            return True
+            return True, ""
         authenticated = "system:authenticated" in wanted.user.groups
         if wanted.path:
             public = wanted.path.startswith(PUBLIC) if authenticated else wanted.path.startswith(PUBLIC[2:6])
             if public and wanted.verb in ("get", "head"):
-                return True
+                return True, ""
         elif authenticated and wanted.resource in SELF_REVIEWS and wanted.verb == "create":
-            return True
-        return any(_covers(rule, wanted) for rule in self.rules_of(wanted.user, wanted.namespace))
+            return True, ""
+        missing: list[str] = []
+        for granted in self._grants(wanted.user, wanted.namespace, missing):
+            if _covers(granted.rule, wanted):
+                return True, f"RBAC: allowed by {granted.source}"
+        return False, f"RBAC: {_joined(missing)}" if missing else ""
 
     def rules_of(self, user: User, namespace: str) -> list[Json]:
         """Every rule that is bound to the user, cluster-wide and in this namespace."""
-        found: list[Json] = []
-        for binding in self._objects("clusterrolebindings", ""):
-            if any(_is_subject(subject, user, "") for subject in binding.get("subjects") or ()):
-                found += self._role_rules(binding.get("roleRef") or {}, "")
-        if namespace:
-            for binding in self._objects("rolebindings", namespace):
-                if any(_is_subject(subject, user, namespace) for subject in binding.get("subjects") or ()):
-                    found += self._role_rules(binding.get("roleRef") or {}, namespace)
-        return found
+        return [granted.rule for granted in self._grants(user, namespace, [])]
+
+    def _grants(self, user: User, namespace: str, missing: list[str]) -> Iterator[Grant]:
+        for place in ("", namespace) if namespace else ("",):
+            kind = "RoleBinding" if place else "ClusterRoleBinding"
+            for binding in self._objects("rolebindings" if place else "clusterrolebindings", place):
+                subject = next((s for s in binding.get("subjects") or () if _is_subject(s, user, place)), None)
+                if subject is None:
+                    continue
+                reference = binding.get("roleRef") or {}
+                rules = self._role_rules(reference, place)
+                if rules is None:
+                    role = "clusterrole" if reference.get("kind") == "ClusterRole" else "role"
+                    missing.append(f'{role}.{GROUP} "{reference.get("name", "")}" not found')
+                    continue
+                name = binding["metadata"]["name"] + (f"/{place}" if place else "")
+                role_text = f'{reference.get("kind")} "{reference.get("name")}"'
+                source = f'{kind} "{name}" of {role_text} to {_described(subject, place)}'
+                for rule in rules:
+                    yield Grant(rule, source)
 
     def _objects(self, plural: str, namespace: str) -> list[Json]:
         table = self._api.state.tables.get(f"{plural}.{GROUP}")
         return [] if table is None else [stored.decode() for stored in table.select(namespace)]
 
-    def _role_rules(self, reference: Json, namespace: str) -> list[Json]:
+    def _role_rules(self, reference: Json, namespace: str) -> list[Json] | None:
         cluster = reference.get("kind") == "ClusterRole"
         plural = "clusterroles" if cluster else "roles"
         stored = self._api.state.get(Key(f"{plural}.{GROUP}", "" if cluster else namespace, reference.get("name", "")))
-        return [] if stored is None else list(stored.decode().get("rules") or ())
+        return None if stored is None else list(stored.decode().get("rules") or ())
+
+
+def _described(subject: Json, namespace: str) -> str:
+    if subject.get("kind") == "ServiceAccount":
+        return f'ServiceAccount "{subject.get("name")}/{subject.get("namespace") or namespace}"'
+    return f'{subject.get("kind")} "{subject.get("name")}"'
+
+
+def _joined(texts: list[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def _is_subject(subject: Json, user: User, namespace: str) -> bool:

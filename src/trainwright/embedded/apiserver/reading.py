@@ -29,7 +29,8 @@ STALE_CONTINUE = (
 
 
 def form_of(call: Call) -> Form:
-    return negotiate(call.headers.get("Accept", ""), custom=call.served.custom)
+    collection = not call.name and call.method == "GET"
+    return negotiate(call.headers.get("Accept", ""), custom=call.served.custom, collection=collection)
 
 
 def object_answer(call: Call, obj: Json, status: int = 200, form: Form | None = None) -> Answer:

@@ -6,17 +6,30 @@ import datetime
 from collections.abc import Callable
 
 from ...schema import errors as field
+from ...schema.gotext import json_text
 from . import errors
 from .api import Api
 from .authentication import Authenticator
 from .decoding import parse_body, read_object
 from .errors import Json, bad_request
+from .fieldmanager.manager import FieldManager
+from .fieldmanager.nodes import object_node
+from .metadata import now_text
 from .rbac import MASTERS, Attributes, Authorizer
 from .requests import Answer, Call, json_answer
 from .store import Key
 from .tokens import AUDIENCE, DEFAULT_SECONDS, MAX_SECONDS, MIN_SECONDS, ServiceAccountTokens, TokenError, user_from
 from .wire import table
 from .writing import User
+
+TOKEN_SPEC: Json = {
+    "type": "object",
+    "properties": {
+        "audiences": {"type": "array", "items": {"type": "string"}},
+        "expirationSeconds": {"type": "integer"},
+        "boundObjectRef": {"type": "object", "properties": {"name": {"type": "string"}}},
+    },
+}
 
 
 class Reviews:
@@ -27,6 +40,14 @@ class Reviews:
         self.authenticator = authenticator
         self.authorizer = authorizer
         self.tokens = tokens
+        empty: Json = {"metadata": {}, "spec": {"audiences": None, "expirationSeconds": None, "boundObjectRef": None}}
+        self._token_fields = FieldManager(
+            object_node({"type": "object", "properties": {"spec": TOKEN_SPEC}}),
+            "authentication.k8s.io/v1",
+            "TokenRequest",
+            subresource="token",
+            empty=empty,
+        )
         self._reviews: dict[str, Callable[[Call, Json], Json]] = {
             "selfsubjectreviews": self._self,
             "selfsubjectaccessreviews": self._self_access,
@@ -39,6 +60,7 @@ class Reviews:
     def answer(self, call: Call) -> Answer:
         options = call.write_options("CreateOptions")
         obj = read_object(call, call.served, options.validation)
+        call.served.field_manager().update(None, obj, options.manager, now_text())
         obj["status"] = self._reviews[call.served.plural](call, obj)
         return json_answer(201, obj)
 
@@ -57,7 +79,7 @@ class Reviews:
             faults.append(field.invalid("spec.user", "", "at least one of user or group must be specified"))
         wanted = (spec.get("resourceAttributes") or {}).get("namespace", "")
         if call.served.namespaced and wanted != call.namespace:
-            text = f"must match metadata.namespace: {call.namespace}"
+            text = "must match metadata.namespace"
             faults.append(field.invalid("spec.resourceAttributes.namespace", wanted, text))
         if faults:
             raise errors.invalid(call.served.group, "", "", faults)
@@ -72,7 +94,8 @@ class Reviews:
                 fault = field.invalid("spec.resourceAttributes", None, text)
             else:
                 text = "cannot be specified in combination with resourceAttributes"
-                fault = field.invalid("spec.nonResourceAttributes", path, text)
+                shown = json_text({"Path": (path or {}).get("path", ""), "Verb": (path or {}).get("verb", "")})
+                fault = field.invalid("spec.nonResourceAttributes", field.OMITTED, f"{shown}: {text}")
             raise errors.invalid("authorization.k8s.io", "", "", [fault])
         if resource is not None:
             wanted = Attributes(
@@ -86,8 +109,8 @@ class Reviews:
             )
         else:
             wanted = Attributes(user, (path or {}).get("verb", ""), path=(path or {}).get("path", "/"))
-        allowed = self.authorizer.allowed(wanted)
-        return {"allowed": True} if allowed else {"allowed": False}
+        allowed, reason = self.authorizer.decide(wanted)
+        return {"allowed": allowed, "reason": reason} if reason else {"allowed": allowed}
 
     def _rules(self, call: Call, obj: Json) -> Json:
         namespace = (obj.get("spec") or {}).get("namespace", "")
@@ -163,19 +186,24 @@ class Reviews:
         at = "spec.expirationSeconds"
         if seconds < MIN_SECONDS:
             fault = field.invalid(at, seconds, "may not specify a duration less than 10 minutes")
-            raise errors.invalid("authentication.k8s.io", "TokenRequest", call.name, [fault])
+            raise errors.invalid("authentication.k8s.io", "TokenRequest", "", [fault])
         if seconds > MAX_SECONDS:
             fault = field.invalid(at, seconds, "may not specify a duration larger than 2^32 seconds")
-            raise errors.invalid("authentication.k8s.io", "TokenRequest", call.name, [fault])
+            raise errors.invalid("authentication.k8s.io", "TokenRequest", "", [fault])
         bound = self._bound(call, spec.get("boundObjectRef"))
         audiences = spec.get("audiences") or [AUDIENCE]
         token, end = self.tokens.issue(call.served.whole_object(stored.data), audiences, seconds, bound)
         moment = datetime.datetime.fromtimestamp(end, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        meta = {
+        meta: Json = {
             "name": call.name,
             "namespace": call.namespace,
-            "creationTimestamp": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "uid": stored.uid,
+            "creationTimestamp": now_text(),
         }
+        mine: Json = {"metadata": {}, "spec": {name: value for name, value in spec.items() if value is not None}}
+        mine["spec"]["expirationSeconds"] = seconds
+        self._token_fields.update(None, mine, call.write_options("CreateOptions").manager, now_text())
+        meta["managedFields"] = mine["metadata"].get("managedFields")
         body: Json = {
             "kind": "TokenRequest",
             "apiVersion": "authentication.k8s.io/v1",

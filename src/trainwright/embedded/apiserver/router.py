@@ -34,7 +34,7 @@ def find_target(registry: Registry, parts: list[str]) -> Target:
     else:
         group, version, rest = parts[1], parts[2], parts[3:]
     if not registry.has_version(group, version):
-        if parts[0] == "api":
+        if parts[0] == "api" or group in registry.builtin_groups:
             raise unknown_resource()
         raise PageNotFound
     watch = rest[0] == "watch" and len(rest) > 1

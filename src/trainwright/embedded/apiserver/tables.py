@@ -72,5 +72,6 @@ def row(served: Type, obj: Json, include: str, version: str = "v1") -> Json:
     elif include == "None":
         found["object"] = None
     else:
-        raise bad_request(f'unrecognized includeObject value: "{include}"')
+        text = "must be 'Metadata', 'Object', 'None', or empty"
+        raise bad_request(f'Unable to convert to Table as requested: includeObject: Invalid value: "{include}": {text}')
     return found

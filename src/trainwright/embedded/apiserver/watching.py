@@ -154,7 +154,7 @@ def _start(api: Api, call: Call) -> Start:
     send_initial = query.has("sendInitialEvents")
     faults: list[field.FieldError] = []
     at = "resourceVersionMatch"
-    if send_initial and not match:
+    if send_initial and match != "NotOlderThan":
         faults.append(field.forbidden(at, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
     if match:
         if not send_initial:

@@ -121,6 +121,7 @@ async def _create_once(
         api.namespaces.check_create(served, namespace, key.name)
     api.check_serving(served)
     if options.dry_run:
+        served.strategy.on_read(obj)
         return obj
     _, future = api.state.put(key, api.to_storage(served, obj))
     await asyncio.shield(future)

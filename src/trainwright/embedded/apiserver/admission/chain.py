@@ -20,6 +20,7 @@ from ..store import Key
 from ..types import Type
 from ..writing import User, WriteOptions
 from .matching import Webhook
+from .pods import admit_pod
 from .webhooks import ServiceResolver, WebhookCaller, WebhookFailed
 
 if TYPE_CHECKING:
@@ -85,7 +86,9 @@ class Admission:
     # ------------------------------------------------------------------------------------------------ the two phases
 
     async def mutate(self, call: Call, obj: Json, old: Json | None) -> Json | None:
-        """The changed object, or None if no webhook changed it."""
+        """The changed object, or None if no webhook changed it. Built-in admission works in place, and comes first."""
+        if call.served.resource == "pods" and not call.subresource:
+            admit_pod(self.api, obj, create=call.operation == "CREATE")
         wanted = self._wanted(MUTATING, call)
         if not wanted:
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ....schema import errors as field
 from ....schema.errors import FieldError
+from ....schema.gotext import json_text
 from ..errors import Json
 from ..metadata import path_segment_faults
 from .strategy import BuiltinStrategy
@@ -91,5 +92,8 @@ class Bindings(BuiltinStrategy):
     def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
         found = self.validate(obj)
         if obj.get("roleRef") != old.get("roleRef"):
-            found.append(field.invalid("roleRef", obj.get("roleRef"), "cannot change roleRef"))
+            reference = obj.get("roleRef") or {}
+            shown = {"APIGroup": "apiGroup", "Kind": "kind", "Name": "name"}
+            text = json_text({go: reference.get(name, "") for go, name in shown.items()})
+            found.append(field.invalid("roleRef", field.OMITTED, f"{text}: cannot change roleRef"))
         return found

@@ -8,9 +8,10 @@ from ....schema import errors as field
 from ....schema.errors import FieldError
 from ....schema.selectors import selector_of
 from ..errors import Json
-from ..metadata import shared
+from ..metadata import annotation_faults, label_faults
 from ..state import Stored
 from ..warnings import warn
+from .jobrules import validate_indexes, validate_policies
 from .podrules import validate_pod_spec
 from .podtemplates import default_pod_spec
 from .strategy import StatusStrategy
@@ -20,6 +21,7 @@ NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")
 MAX_INT32 = 2**31 - 1
 AT_LEAST_ZERO = "must be greater than or equal to 0"
 IMMUTABLE = "field is immutable"
+LITERAL_NULL = field.OMITTED  # absent labels print as a bare null
 MISMATCH = "`selector` does not match template `labels`"
 PRESERVED = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set"
@@ -52,7 +54,8 @@ class Jobs(StatusStrategy):
             spec["podReplacementPolicy"] = "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"
         for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
             for pattern in rule.get("onPodConditions") or ():
-                pattern.setdefault("status", "True")
+                if not pattern.get("status"):
+                    pattern["status"] = "True"
         default_pod_spec(template.setdefault("spec", {}), is_pod=False)
 
     def prepare_create(self, obj: Json) -> None:
@@ -102,7 +105,10 @@ class Jobs(StatusStrategy):
         spec = obj["spec"]
         found = self._numbers(spec)
         template = spec["template"]
-        found += shared(template.get("metadata") or {}, "spec.template.metadata")
+        found += label_faults((template.get("metadata") or {}).get("labels") or {}, "spec.template.labels")
+        found += annotation_faults(
+            (template.get("metadata") or {}).get("annotations") or {}, "spec.template.annotations"
+        )
         found += validate_pod_spec(template["spec"], "spec.template.spec", is_pod=False)
         found += self._selector(obj)
         restart = template["spec"].get("restartPolicy", "")
@@ -125,7 +131,7 @@ class Jobs(StatusStrategy):
                 found.append(field.invalid(f"spec.{name}", value, AT_LEAST_ZERO))
         mode = spec.get("completionMode")
         if mode not in (None, "NonIndexed", "Indexed"):
-            found.append(field.not_supported("spec.completionMode", mode, ["Indexed", "NonIndexed"]))
+            found.append(field.not_supported("spec.completionMode", mode, ["NonIndexed", "Indexed"]))
         if mode == "Indexed":
             if spec.get("completions") is None:
                 text = "when completion mode is Indexed"
@@ -133,48 +139,43 @@ class Jobs(StatusStrategy):
             elif (spec.get("parallelism") or 0) > 100_000:
                 text = "must be less than or equal to 100000 when completion mode is Indexed"
                 found.append(field.invalid("spec.parallelism", spec["parallelism"], text))
-        elif spec.get("backoffLimitPerIndex") is not None:
-            found.append(
-                field.invalid(
-                    "spec.backoffLimitPerIndex", spec["backoffLimitPerIndex"], "requires indexed completion mode"
-                )
-            )
-        replacement = spec.get("podReplacementPolicy")
-        if replacement not in (None, "TerminatingOrFailed", "Failed"):
-            choices = ["Failed", "TerminatingOrFailed"]
-            found.append(field.not_supported("spec.podReplacementPolicy", replacement, choices))
-        return found
+        return found + validate_indexes(spec) + validate_policies(spec)
 
     @staticmethod
-    def _selector(obj: Json) -> list[FieldError]:
+    def _selector(obj: Json, *, update: bool = False) -> list[FieldError]:
         spec = obj["spec"]
         selector = spec.get("selector")
-        if not selector:
-            return [field.required("spec.selector")] if spec.get("manualSelector") else []
-        labels = (spec["template"].get("metadata") or {}).get("labels") or {}
+        labels = (spec["template"].get("metadata") or {}).get("labels")
+        shown = labels or LITERAL_NULL
+        text = MISMATCH if labels else f"null: {MISMATCH}"
         found: list[FieldError] = []
-        if not selector_of(selector).matches(labels):
-            found.append(field.invalid("spec.template.metadata.labels", labels, MISMATCH))
-        if not spec.get("manualSelector"):
+        if not selector:
+            if not spec.get("manualSelector"):
+                return []
+            found.append(field.required("spec.selector"))
+        if not selector or not selector_of(selector).matches(labels or {}):
+            found.append(field.invalid("spec.template.metadata.labels", shown, text))
+        if selector and not spec.get("manualSelector"):
             uid = obj["metadata"].get("uid", "")
             wanted = {"batch.kubernetes.io/controller-uid": uid}
             match = selector.get("matchLabels") or {}
             if match not in (wanted, {"controller-uid": uid}) or selector.get("matchExpressions"):
                 found.append(field.invalid("spec.selector", selector, "`selector` not auto-generated"))
-                # The real server asks the same question of the labels once more, for generated selectors.
-                if not selector_of(selector).matches(labels):
-                    found.append(field.invalid("spec.template.metadata.labels", labels, MISMATCH))
+                if update and not selector_of(selector).matches(labels or {}):
+                    # The real server asks the same question of the labels once more.
+                    found.append(field.invalid("spec.template.metadata.labels", shown, text))
         return found
 
     def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
         spec, before = obj["spec"], old["spec"]
-        found = self._numbers(spec) + self._selector(obj)
+        found = self._numbers(spec) + self._selector(obj, update=True)
         if spec.get("completions") != before.get("completions") and not self._elastic(spec, before):
             found.append(field.invalid("spec.completions", spec.get("completions"), IMMUTABLE))
         if spec.get("selector") != before.get("selector"):
             found.append(field.invalid("spec.selector", spec.get("selector"), IMMUTABLE))
         if _template_fixed(spec["template"], before, old) != _template_fixed(before["template"], before, old):
-            found.append(field.invalid("spec.template", spec["template"], IMMUTABLE))
+            at = "spec.template.spec" if _suspended_before_start(before, old) else "spec.template"
+            found.append(field.invalid(at, spec["template"], IMMUTABLE))
         for name in ("completionMode", "podFailurePolicy", "successPolicy", "backoffLimitPerIndex", "managedBy"):
             if spec.get(name) != before.get(name):
                 found.append(field.invalid(f"spec.{name}", spec.get(name), IMMUTABLE))
@@ -187,6 +188,14 @@ class Jobs(StatusStrategy):
             return False
         return spec.get("completions") is not None and spec.get("completions") == spec.get("parallelism")
 
+    def validate_status_update(self, obj: Json, old: Json) -> list[FieldError]:
+        status = obj.get("status") or {}
+        return [
+            field.invalid(f"status.{name}", status[name], AT_LEAST_ZERO)
+            for name in ("active", "ready", "succeeded", "failed", "terminating")
+            if (status.get(name) or 0) < 0
+        ]
+
     def fields(self, obj: Json) -> dict[str, str]:
         return {"status.successful": str((obj.get("status") or {}).get("succeeded", 0))}
 
@@ -196,13 +205,16 @@ class Jobs(StatusStrategy):
 
 def _template_fixed(template: Json, before: Json, old: Json) -> Any:
     """The parts of a template that never change; a suspended job that never started may still be placed elsewhere."""
-    status = old.get("status") or {}
-    if not (before.get("suspend") and status.get("startTime") is None):
+    if not _suspended_before_start(before, old):
         return template
     meta = {k: v for k, v in (template.get("metadata") or {}).items() if k not in ("labels", "annotations")}
     movable = ("nodeSelector", "tolerations", "affinity", "schedulingGates")
     spec = {k: v for k, v in template["spec"].items() if k not in movable}
     return {"metadata": meta, "spec": spec}
+
+
+def _suspended_before_start(before: Json, old: Json) -> bool:
+    return bool(before.get("suspend")) and (old.get("status") or {}).get("startTime") is None
 
 
 def from_storage(obj: Json) -> Json:

@@ -9,7 +9,7 @@ from ....schema.errors import FieldError
 from ....schema.quantity import parse_quantity
 from ..errors import Json
 from ..fieldmanager.fieldset import FieldSet
-from .podrules import validate_pod_spec
+from .podrules import pod_warnings, validate_pod_spec
 from .podtemplates import default_pod_spec
 from .strategy import StatusStrategy
 
@@ -29,7 +29,6 @@ SUBRESOURCES: dict[str, Any] = {
 }
 UNSUPPORTED = frozenset({"attach", "exec", "portforward", "proxy", "ephemeralcontainers", "resize"})
 IGNORED_ON_STATUS: FieldSet = {"f:spec": {}, "f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}}
-_TOLERATIONS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 IMMUTABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
@@ -51,23 +50,6 @@ class Pods(StatusStrategy):
     def prepare_create(self, obj: Json) -> None:
         spec = obj["spec"]
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
-        self.admit(spec)
-
-    @staticmethod
-    def admit(spec: Json) -> None:
-        """What kube-apiserver's own admission plugins add to every pod: priority and the default tolerations."""
-        spec.setdefault("priority", 0)
-        spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
-        tolerations = spec.setdefault("tolerations", [])
-        for key in _TOLERATIONS:
-            if not any(
-                t.get("key") in (key, None, "") and t.get("effect") in ("NoExecute", None, "") for t in tolerations
-            ):
-                tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
-
-    def prepare_update(self, obj: Json, old: Json) -> None:
-        super().prepare_update(obj, old)
-        self.admit(obj["spec"])
 
     def prepare_status_update(self, obj: Json, old: Json) -> None:
         obj["spec"] = old["spec"]
@@ -85,7 +67,9 @@ class Pods(StatusStrategy):
         return validate_pod_spec(obj["spec"], "spec", is_pod=True)
 
     def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
-        found = validate_pod_spec(obj["spec"], "spec", is_pod=True)
+        ephemeral = obj["spec"].get("ephemeralContainers")
+        spec = {**obj["spec"], "ephemeralContainers": None} if ephemeral else obj["spec"]
+        found = validate_pod_spec(spec, "spec", is_pod=True)
         found += self._deadline(obj["spec"], old["spec"])
         for group in ("containers", "initContainers"):
             if len(obj["spec"].get(group) or ()) != len(old["spec"].get(group) or ()):
@@ -116,6 +100,9 @@ class Pods(StatusStrategy):
 
     def validate_status_update(self, obj: Json, old: Json) -> list[FieldError]:
         return []
+
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        return pod_warnings(obj["spec"]) if old is None else []
 
     def check_graceful(self, obj: Json, grace: int | None) -> int | None:
         """Grace unless the pod never started: nobody would finish it."""

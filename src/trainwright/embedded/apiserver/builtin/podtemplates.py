@@ -11,6 +11,8 @@ def default_pod_spec(spec: Json, *, is_pod: bool) -> None:
     """What kube-apiserver fills in. A few defaults hold for pods only, not for templates."""
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("securityContext", {})
     spec.setdefault("schedulerName", "default-scheduler")

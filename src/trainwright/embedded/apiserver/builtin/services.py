@@ -93,7 +93,8 @@ class Services(StatusStrategy):
             found += self._port(port, f"spec.ports[{index}]", len(ports) > 1, names)
             known = (port.get("port"), port.get("protocol"))
             if known in seen:
-                shown = f'{{"Name":"","Protocol":"{known[1]}","AppProtocol":null,"Port":{known[0]},"TargetPort":0,"NodePort":0}}'
+                shown = f'"Protocol":"{known[1]}","AppProtocol":null,"Port":{known[0]},"TargetPort":0,"NodePort":0'
+                shown = f'{{"Name":"",{shown}}}'
                 found.append(FieldError(ErrorType.DUPLICATE, f"spec.ports[{index}]", field.OMITTED, shown))
             seen.add(known)
         affinity = spec.get("sessionAffinity", "")

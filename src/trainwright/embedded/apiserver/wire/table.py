@@ -191,6 +191,8 @@ def _struct(name: str) -> Converter:
                 continue
             sink.struct = short
             converted = field.convert(raw, prefix + key, sink)
+            if converted == [] and field.keep_zero:
+                converted = None  # an empty slice comes back from storage as none
             if converted or field.pointer or field.keep_zero or field.struct:
                 out[key] = converted
             elif key == "managedFields":

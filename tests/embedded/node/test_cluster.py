@@ -309,17 +309,6 @@ async def test_nothing_is_left_when_the_cluster_ends_in_the_middle_of_a_start(cl
     await cluster.start_node()
 
 
-async def test_lines_of_unbuffered_python_processes_in_one_pod_stay_whole(cluster: Cluster) -> None:
-    """As torchrun runs its workers: without the node's `sitecustomize`, most runs of this show mixed lines."""
-    program = "import sys\nfor n in range(300): print(f'rank {sys.argv[1]} line {n}')"
-    start = "; ".join(f'{sys.executable} -u -c "$PROGRAM" {rank} &' for rank in range(4)).replace("&;", "&")
-    container = {"command": ["sh", "-c", f"{start} wait"], "env": [{"name": "PROGRAM", "value": program}]}
-    await cluster.create(PODS, pod("p", container=container))
-    await cluster.until_pod("p", "Succeeded")
-    lines = (await cluster.log("p")).splitlines()
-    assert sorted(lines) == sorted(f"rank {rank} line {n}" for rank in range(4) for n in range(300))
-
-
 async def test_the_node_tells_its_tier_capacity_and_address(cluster: Cluster) -> None:
     node = await cluster.client.get(NODES, "local")
     assert node["metadata"]["annotations"]["trainwright.dev/tier"] == PROBED.name

@@ -59,10 +59,6 @@ _INHERITED = frozenset(
 """What a container takes over from the machine, in place of an image's own variables."""
 
 
-IN_POD = Path(__file__).parent / "inpod"
-"""On every container's PYTHONPATH, last: see the `sitecustomize` there."""
-
-
 def machine_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables every container starts with. The programs of the environment that runs us come first on PATH."""
     inherited = {name: value for name, value in environ.items() if name in _INHERITED or name.startswith("LC_")}
@@ -157,7 +153,6 @@ class Launch:
                 **self.place.machine,
                 "HOSTNAME": hostname_of(self.pod),
                 **own,
-                "PYTHONPATH": os.pathsep.join(filter(None, [own.get("PYTHONPATH"), str(IN_POD)])),
                 MARKER: self.pod["metadata"]["uid"],
             },
             "cwd": container.get("workingDir") or str(default),

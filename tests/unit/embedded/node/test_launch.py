@@ -70,13 +70,6 @@ def test_arguments_see_the_rewritten_variables(tmp_path: Path) -> None:
     assert made["argv"][-2:] == ["--port=20001", "--rdzv_endpoint=j-node-0-0.j:20001"]
 
 
-def test_a_python_path_of_the_users_own_comes_first(tmp_path: Path) -> None:
-    (plain,) = launch(pod(), tmp_path).pod_to_run({})["containers"]
-    container = {"env": [{"name": "PYTHONPATH", "value": "/mine"}]}
-    (own,) = launch(pod(container), tmp_path).pod_to_run({})["containers"]
-    assert own["env"]["PYTHONPATH"] == f"/mine{os.pathsep}{plain['env']['PYTHONPATH']}"
-
-
 def test_the_machines_programs_are_found_and_its_secrets_stay_out() -> None:
     made = machine_variables({"PATH": "/usr/bin", "HOME": "/h", "LC_ALL": "C", "AWS_SECRET_ACCESS_KEY": "x"})
     assert made["PATH"] == f"{Path(sys.executable).parent}{os.pathsep}/usr/bin"

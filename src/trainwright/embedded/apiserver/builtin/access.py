@@ -5,6 +5,7 @@ from __future__ import annotations
 from ....schema import errors as field
 from ....schema.errors import FieldError
 from ....schema.gotext import json_text
+from ....schema.names import dns1123_subdomain_faults
 from ..errors import Json
 from ..metadata import path_segment_faults
 from .strategy import BuiltinStrategy
@@ -85,7 +86,10 @@ class Bindings(BuiltinStrategy):
             kind = subject.get("kind", "")
             if kind not in ("ServiceAccount", "User", "Group"):
                 found.append(field.not_supported(f"{at}.kind", kind, ["ServiceAccount", "User", "Group"]))
-            elif kind == "ServiceAccount" and not subject.get("namespace") and self.kind == "ClusterRoleBinding":
+            if kind == "ServiceAccount" and subject.get("name"):
+                faults = dns1123_subdomain_faults(subject["name"])
+                found += [field.invalid(f"{at}.name", subject["name"], text) for text in faults]
+            if kind == "ServiceAccount" and not subject.get("namespace") and self.kind == "ClusterRoleBinding":
                 found.append(field.required(f"{at}.namespace"))
         return found
 

@@ -91,6 +91,7 @@ class Nodes(StatusStrategy):
 class Leases(BuiltinStrategy):
     unconditional_update = False
     create_on_update = True
+    any_finalizer = True
 
     def validate(self, obj: Json) -> list[FieldError]:
         spec = obj.get("spec") or {}

@@ -9,15 +9,17 @@ import re
 from typing import Any
 
 from ....schema import errors as field
-from ....schema.errors import FieldError, SchemaError
+from ....schema.errors import FieldError
 from ....schema.names import dns1035_label_faults, dns1123_subdomain_faults
-from ....schema.structural import StructuralSchema
 from ..errors import Json
 from ..metadata import now_text
 from .schemaprops import checked
+from .schemarules import schema_faults
 from .strategy import StatusStrategy
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
+COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _APPROVED = re.compile(r"(^|\.)(k8s|kubernetes)\.io$")
 
 
@@ -106,6 +108,10 @@ class CustomResourceDefinitions(StatusStrategy):
             found.append(field.not_supported("spec.scope", scope, ["Cluster", "Namespaced"]))
         found += self._names(names)
         found += self._versions(spec.get("versions") or [])
+        if spec.get("preserveUnknownFields"):
+            text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema"
+            text += " instead"
+            found.append(field.invalid("spec.preserveUnknownFields", True, text))
         strategy = (spec.get("conversion") or {}).get("strategy")
         if strategy == "Webhook":
             text = "conversion webhooks are not supported by this server; use None, or serve one version only"
@@ -148,39 +154,59 @@ class CustomResourceDefinitions(StatusStrategy):
 
     def _versions(self, versions: list[Json]) -> list[FieldError]:
         found: list[FieldError] = []
-        if not versions:
-            found.append(field.required("spec.versions", "must have at least one version"))
-            return found
         stored = sum(bool(version.get("storage")) for version in versions)
+        # With a single version the real server judges its parts at the places they had before there were versions.
+        single = len(versions) == 1
         seen: set[str] = set()
         for index, version in enumerate(versions):
             at = f"spec.versions[{index}]"
             name = version.get("name", "")
-            found += [field.invalid(f"{at}.name", name, text) for text in dns1035_label_faults(name)]
+            faults = [field.invalid(f"{at}.name", name, text) for text in dns1035_label_faults(name)]
+            found += faults
+            if single:
+                found += [fault._replace(field="spec.version") for fault in faults]
             if name in seen:
-                found.append(field.invalid(f"{at}.name", name, "must be unique"))
+                found.append(field.invalid("spec.versions", _names_of(versions), "must contain unique version names"))
             seen.add(name)
             schema = (version.get("schema") or {}).get("openAPIV3Schema")
             if schema is None:
-                found.append(field.required(f"{at}.schema.openAPIV3Schema", "schemas are required"))
+                found.append(field.required(f"{at}.schema.openAPIV3Schema"))
             elif isinstance(schema, dict):
-                found += self._schema(schema, f"{at}.schema.openAPIV3Schema")
+                where = "spec.validation" if single else f"{at}.schema"
+                found += schema_faults(schema, f"{where}.openAPIV3Schema")
+            found += self._extras(version, "spec" if single else at)
         if stored != 1:
             text = "must have exactly one version marked as storage version"
             found.append(field.invalid("spec.versions", _names_of(versions), text))
+        if stored < 1:
+            text = "null: must have at least one stored version"
+            found.append(field.invalid("status.storedVersions", field.OMITTED, text))
         return found
 
     @staticmethod
-    def _schema(schema: Json, at: str) -> list[FieldError]:
-        try:
-            compiled = StructuralSchema.compile(schema)
-            check_rules(compiled)
-        except SchemaError as error:
-            return [field.invalid(at, schema.get("type", ""), str(error))]
-        if schema.get("type") != "object":
-            found = field.required(f"{at}.type", "must not be empty at the root") if not schema.get("type") else None
-            return [found or field.invalid(f"{at}.type", schema["type"], "must be object at the root")]
-        return structural_faults(schema, at)
+    def _extras(version: Json, at: str) -> list[FieldError]:
+        """Printer columns and the scale subresource."""
+        found: list[FieldError] = []
+        for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
+            where = f"{at}.additionalPrinterColumns[{index}]"
+            for name in ("name", "jsonPath"):
+                if not column.get(name):
+                    found.append(field.required(f"{where}.{name}"))
+            if column.get("type") not in COLUMN_TYPES:
+                text = f"must be one of {','.join(COLUMN_TYPES)}"
+                found.append(field.invalid(f"{where}.type", column.get("type", ""), text))
+        scale = (version.get("subresources") or {}).get("scale")
+        if scale is not None:
+            for name, start in (("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")):
+                path = scale.get(name, "")
+                where = f"{at}.subresources.scale.{name}"
+                if not path:
+                    found.append(field.required(where))
+                elif not path.startswith("."):
+                    found.append(field.invalid(where, path, "must be a simple json path starting with ."))
+                elif not path.startswith(start):
+                    found.append(field.invalid(where, path, f"should be a json path under {start.rstrip('.')}"))
+        return found
 
     def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
         found = self.validate(obj)
@@ -201,37 +227,3 @@ class CustomResourceDefinitions(StatusStrategy):
 
 def _names_of(versions: list[Json]) -> list[Any]:
     return [version.get("name") for version in versions]
-
-
-def check_rules(schema: StructuralSchema, depth: int = 0) -> None:
-    """Compile every CEL rule, so that a CRD with a bad one is refused and not its first object."""
-    if depth > 60 or not schema.has_rules:
-        return
-    _ = schema.rules
-    for name in schema.field_names:
-        child = schema.field(name)
-        if child is not None:
-            check_rules(child, depth + 1)
-    for child in (schema.items, schema.additional):
-        if child is not None:
-            check_rules(child, depth + 1)
-
-
-def structural_faults(schema: Json, at: str) -> list[FieldError]:
-    """The rules of structural schemas: every node has a type."""
-    found: list[FieldError] = []
-    free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
-    if not schema.get("type") and not free:
-        found.append(field.required(f"{at}.type", "must not be empty for specified object fields"))
-    for name, child in (schema.get("properties") or {}).items():
-        if isinstance(child, dict):
-            found += structural_faults(child, f"{at}.properties[{name}]")
-    items = schema.get("items")
-    if isinstance(items, dict):
-        found += structural_faults(items, f"{at}.items")
-    elif schema.get("type") == "array" and items is None:
-        found.append(field.required(f"{at}.items", "must be specified"))
-    more = schema.get("additionalProperties")
-    if isinstance(more, dict):
-        found += structural_faults(more, f"{at}.additionalProperties")
-    return found

@@ -8,8 +8,11 @@ from ....schema.names import dns1123_subdomain_faults
 from ..errors import Json
 from .strategy import BuiltinStrategy
 
+OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
+
 
 class WebhookConfigurations(BuiltinStrategy):
+    any_finalizer = True
     unconditional_update = False
     tracks_generation = True
 
@@ -84,7 +87,18 @@ class WebhookConfigurations(BuiltinStrategy):
             for member in ("operations", "apiGroups", "apiVersions", "resources"):
                 if not rule.get(member):
                     found.append(field.required(f"{at}.rules[{index}].{member}"))
+            found += _operation_faults(rule.get("operations") or [], f"{at}.rules[{index}].operations")
         return found
+
+
+def _operation_faults(operations: list[str], at: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    if "*" in operations and len(operations) > 1:
+        found.append(field.invalid(at, operations, "if '*' is present, must not specify other operations"))
+    for index, operation in enumerate(operations):
+        if operation not in OPERATIONS:
+            found.append(field.not_supported(f"{at}[{index}]", operation, list(OPERATIONS)))
+    return found
 
 
 def _condition_faults(condition: Json, at: str) -> list[FieldError]:

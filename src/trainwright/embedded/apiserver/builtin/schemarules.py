@@ -1,0 +1,99 @@
+"""What a CRD's schema must keep to: structural, with rules that compile and defaults that fit."""
+
+from __future__ import annotations
+
+from ....schema import errors as field
+from ....schema.errors import FieldError, SchemaError
+from ....schema.regex import compile_regex
+from ....schema.structural import StructuralSchema
+from ..errors import Json
+
+TYPES = ("array", "boolean", "integer", "number", "object", "string")
+
+
+def schema_faults(schema: Json, at: str) -> list[FieldError]:
+    """All faults of a version's schema."""
+    kind = schema.get("type", "")
+    if not kind:
+        return [field.required(f"{at}.type", "must not be empty at the root")]
+    if kind != "object":
+        return [field.invalid(f"{at}.type", kind, "must be object at the root")]
+    found = _node(schema, at, root=True)
+    metadata = (schema.get("properties") or {}).get("metadata")
+    if metadata is not None and set(metadata.get("properties") or ()) - {"name", "generateName"}:
+        text = "must not specify anything other than name and generateName, but metadata is implicitly specified"
+        found.append(field.forbidden(f"{at}.properties[metadata]", text))
+    return found
+
+
+def _node(schema: Json, at: str, *, root: bool = False) -> list[FieldError]:
+    found: list[FieldError] = []
+    kind = schema.get("type", "")
+    free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
+    if not kind and not free:
+        found.append(field.required(f"{at}.type", "must not be empty for specified object fields"))
+    elif kind and kind not in TYPES:
+        found.append(field.not_supported(f"{at}.type", kind, TYPES))
+    if kind == "array" and not isinstance(schema.get("items"), dict):
+        found.append(field.required(f"{at}.items", "must be specified"))
+    found += _list_type(schema, at)
+    if schema.get("pattern"):
+        try:
+            compile_regex(schema["pattern"])
+        except SchemaError as error:
+            text = f"must be a valid regular expression, but isn't: {error}"
+            found.append(field.invalid(f"{at}.pattern", schema["pattern"], text))
+    if not found:
+        found += _compiled(schema, at, root)
+    for name, child in (schema.get("properties") or {}).items():
+        found += _node(child, f"{at}.properties[{name}]")
+    for name in ("items", "additionalProperties"):
+        if isinstance(schema.get(name), dict):
+            found += _node(schema[name], f"{at}.{name}")
+    return found
+
+
+def _list_type(schema: Json, at: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    kind = schema.get("x-kubernetes-list-type")
+    if kind is None:
+        return found
+    if kind not in ("atomic", "map", "set"):
+        choices = ["atomic", "map", "set"]
+        return [field.not_supported(f"{at}.x-kubernetes-list-type", kind, choices)]
+    if kind == "map":
+        items = schema.get("items") or {}
+        if items.get("type") != "object":
+            text = "must be object if parent array's x-kubernetes-list-type is map"
+            found.append(field.invalid(f"{at}.items.type", items.get("type", ""), text))
+        keys = schema.get("x-kubernetes-list-map-keys") or []
+        if not keys:
+            text = "must not be empty if x-kubernetes-list-type is map"
+            found.append(field.required(f"{at}.x-kubernetes-list-map-keys", text))
+        for index, key in enumerate(keys):
+            if items.get("type") == "object" and key not in (items.get("properties") or {}):
+                text = "entries must all be names of item properties"
+                found.append(field.invalid(f"{at}.x-kubernetes-list-map-keys[{index}]", key, text))
+    return found
+
+
+def _compiled(schema: Json, at: str, root: bool) -> list[FieldError]:
+    """Rules and the default of this very node."""
+    found: list[FieldError] = []
+    for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
+        alone = {**schema, "x-kubernetes-validations": [rule]}
+        try:
+            _ = StructuralSchema.compile(alone).rules
+        except SchemaError as error:
+            where = f"{at}.x-kubernetes-validations[{index}].rule"
+            found.append(field.invalid(where, rule.get("rule", ""), _reason(str(error))))
+    if schema.get("default") is not None and not root:
+        faults = StructuralSchema.compile(schema).validate(schema["default"])
+        found += [fault._replace(field=f"{at}.default{'.' if fault.field else ''}{fault.field}") for fault in faults]
+    return found
+
+
+def _reason(text: str) -> str:
+    """Without the words in front that repeat the rule."""
+    at = text.find("compilation failed")
+    return text[at:] if at >= 0 else f"compilation failed: {text}"

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from .errors import StatusError, bad_request
 
 MAX_BODY = 3 * 2**20
-_FRACTION = re.compile(rb"[0-9](?:\.[0-9]|[eE])")
+_FRACTION = re.compile(rb"[0-9](?:\.[0-9]|[eE])|[0-9]{19}")  # numbers that need a second look
 _LITERALS = frozenset({"NaN", "Infinity", "-Infinity"})
 MAX_DEPTH = 500
 MAX_EVENTS = 400_000
@@ -71,7 +71,7 @@ def _go_words(text: str, error: json.JSONDecodeError) -> str:
 
 
 def _clean(value: Any, path: str, duplicates: list[str], numbers: bool, depth: int = 0) -> Any:
-    """Name duplicates; whole floats become integers, as Go writes them."""
+    """Name duplicates; whole floats become integers and too large integers floats, as in Go."""
     if depth > MAX_DEPTH:
         raise ValueError("exceeded max depth")
     if isinstance(value, dict):
@@ -79,16 +79,18 @@ def _clean(value: Any, path: str, duplicates: list[str], numbers: bool, depth: i
             duplicates += [f"{path}.{key}".lstrip(".") for key in value.keys_twice]
             value = dict(value)
         for key, entry in value.items():
-            if isinstance(entry, dict | list) or (numbers and isinstance(entry, float)):
+            if isinstance(entry, dict | list) or (numbers and isinstance(entry, float | int)):
                 value[key] = _clean(entry, f"{path}.{key}", duplicates, numbers, depth + 1)
         return value
     if isinstance(value, list):
         for index, entry in enumerate(value):
-            if isinstance(entry, dict | list) or (numbers and isinstance(entry, float)):
+            if isinstance(entry, dict | list) or (numbers and isinstance(entry, float | int)):
                 value[index] = _clean(entry, f"{path}[{index}]", duplicates, numbers, depth + 1)
         return value
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         return int(value)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return float(value) if abs(value) < 10**300 else float("inf" if value > 0 else "-inf")
     return value
 
 

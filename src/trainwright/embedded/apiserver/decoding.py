@@ -112,7 +112,11 @@ def decode_object(served: Type, value: Json) -> tuple[Json, list[str]]:
         value["metadata"] = {}
     meta = value.setdefault("metadata", {})
     if served.custom and not isinstance(meta, dict):
-        raise bad_request("unable to decode: json: cannot unmarshal metadata into Go value of type v1.ObjectMeta")
+        found = {list: "array", str: "string", bool: "bool"}.get(type(meta), "number")
+        raise bad_request(
+            f'{served.kind} in version "{served.version}" cannot be handled as a {served.kind}: json: cannot unmarshal'
+            f" {found} into Go value of type v1.ObjectMeta"
+        )
     try:
         return served.strategy.decode(value)
     except ValueError as error:

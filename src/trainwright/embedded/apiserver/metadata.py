@@ -153,7 +153,7 @@ def _owners(references: list[Json], at: str) -> list[FieldError]:
     return found
 
 
-def drop_double_owners(metadata: Json) -> None:
+def drop_double_owners(metadata: Json, *, patched: bool = False) -> None:
     """The same reference twice counts once, with a warning."""
     references = metadata.get("ownerReferences") or []
     kept: list[Json] = []
@@ -165,9 +165,10 @@ def drop_double_owners(metadata: Json) -> None:
             kept.append(reference)
     if doubled:
         metadata["ownerReferences"] = kept
+        when = " after mutating admission happens" if patched else ""
         text = (
-            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may"
-            " reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+            f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+,"
+            " and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
         )
         warn([text + ", ".join(dict.fromkeys(doubled))])
 

@@ -51,7 +51,8 @@ def selection(served: Type, query: Query) -> Selection:
         raise bad_request(str(error)) from None
     known = served.strategy.field_names()
     for term in fields.terms:
-        if term.field not in ("metadata.name", "metadata.namespace") and term.field not in known:
+        scoped = term.field == "metadata.namespace" and (served.namespaced or not served.custom)
+        if term.field != "metadata.name" and not scoped and term.field not in known:
             raise bad_request(_unsupported_field(served, term.field))
     return Selection(served, labels, fields)
 

@@ -111,7 +111,7 @@ async def _create_once(
     faults = metadata.validate(meta, namespaced=served.namespaced, name_faults=served.strategy.name_faults)
     faults = served.strategy.check_create(obj, faults)
     if faults:
-        raise errors.invalid(_group(served), obj.get("kind", served.kind), meta.get("name", ""), faults)
+        raise errors.invalid(_group(served, obj), obj.get("kind", served.kind), meta.get("name", ""), faults)
     warn(served.strategy.warnings(obj, None))
     await api.admission.validate(call, obj, None)
     existing = api.state.head(key)
@@ -129,7 +129,9 @@ async def _create_once(
     return obj
 
 
-def _group(served: Type) -> str:
+def _group(served: Type, obj: Json) -> str:
+    if served.custom:
+        return str(obj.get("apiVersion", "")).rpartition("/")[0]
     return served.group if served.strategy.error_group is None else served.strategy.error_group
 
 
@@ -174,7 +176,7 @@ async def update(
         if precondition_uid and precondition_uid != stored.uid:
             raise uid_mismatch(served, key, precondition_uid, stored.uid)
         try:
-            return await _update_once(api, served, key, stored, compute, options, user, subresource, applied)
+            return await _update_once(api, served, key, stored, compute, options, user, subresource, applied, retry)
         except _Stale:
             if not retry or attempt == RETRIES - 1:
                 raise errors.conflict(served.group, served.plural, key.name, errors.MODIFIED) from None
@@ -199,6 +201,7 @@ async def _update_once(
     user: User,
     subresource: str,
     applied: bool,
+    retry: bool,
 ) -> Written:
     old = served.whole_object(stored.data)
     call = api.admission.call(served, "UPDATE", subresource, key, user, options)
@@ -212,7 +215,7 @@ async def _update_once(
     meta = obj["metadata"]
     now = metadata.now_text()
     manager = served.field_manager(subresource)
-    metadata.drop_double_owners(meta)
+    metadata.drop_double_owners(meta, patched=retry)
     if not applied:
         manager.update(old, obj, options.manager, now)
     mutated = await api.admission.mutate(call, obj, old)
@@ -229,7 +232,7 @@ async def _update_once(
     else:
         faults = served.strategy.check_update(obj, old, faults)
     if faults:
-        raise errors.invalid(_group(served), obj.get("kind", served.kind), key.name, faults)
+        raise errors.invalid(_group(served, obj), obj.get("kind", served.kind), key.name, faults)
     warn(served.strategy.warnings(obj, old))
     if same_but_times(meta.get("managedFields"), old["metadata"].get("managedFields")):
         _set(meta, "managedFields", old["metadata"].get("managedFields"))

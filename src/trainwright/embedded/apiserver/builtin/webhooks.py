@@ -67,6 +67,9 @@ class WebhookConfigurations(BuiltinStrategy):
         elif not {"v1", "v1beta1"} & set(versions):
             text = "must include at least one of v1, v1beta1"
             found.append(field.invalid(f"{at}.admissionReviewVersions", versions, text))
+        for index, version in enumerate(versions):
+            if version in versions[:index]:
+                found.append(field.invalid(f"{at}.admissionReviewVersions[{index}]", version, "duplicate version"))
         if webhook.get("failurePolicy") not in ("Ignore", "Fail"):
             found.append(field.not_supported(f"{at}.failurePolicy", webhook.get("failurePolicy"), ["Fail", "Ignore"]))
         if webhook.get("matchPolicy") not in ("Exact", "Equivalent"):
@@ -81,8 +84,12 @@ class WebhookConfigurations(BuiltinStrategy):
         elif config.get("url") and not config["url"].startswith("https://"):
             text = "'https' is the only allowed URL scheme"
             found.append(field.invalid(f"{at}.clientConfig.url", config["url"], text))
+        conditions: set[str] = set()
         for index, condition in enumerate(webhook.get("matchConditions") or ()):
             found += _condition_faults(condition, f"{at}.matchConditions[{index}]")
+            if condition.get("name") in conditions:
+                found.append(field.duplicate(f"{at}.matchConditions[{index}].name", condition["name"]))
+            conditions.add(condition.get("name", ""))
         for index, rule in enumerate(webhook.get("rules") or ()):
             for member in ("operations", "apiGroups", "apiVersions", "resources"):
                 if not rule.get(member):

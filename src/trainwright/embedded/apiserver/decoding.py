@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...schema import errors as field
+from ...schema import kubernetes
 from .bodies import parse_json, parse_yaml, unsupported_body
 from .errors import Json, StatusError, bad_request, invalid
 from .requests import Call
@@ -79,13 +80,18 @@ def read_object(call: Call, served: Type, validation: str) -> Json:
 def check_kind(call: Call, served: Type, value: Json) -> Any:
     """Fill in or check apiVersion and kind; returns the error for a version mismatch, which comes after decoding."""
     version, kind = value.get("apiVersion", ""), value.get("kind", "")
-    if not isinstance(version, str) or not isinstance(kind, str):
-        raise bad_request("couldn't get version/kind; json parse error: apiVersion and kind must be strings")
+    for name, found in value.items():
+        if name in ("apiVersion", "kind") and found is not None and not isinstance(found, str):
+            what = {list: "array", dict: "object", bool: "bool"}.get(type(found), "number")
+            why = f"json: cannot unmarshal {what} into Go struct field .{name} of type string"
+            raise unrecognized(call, served, f"couldn't get version/kind; json parse error: {why}")
+    version, kind = version or "", kind or ""
     if served.custom:
-        if not kind or not version:
-            what = "Kind" if not kind else "apiVersion"
-            shown = call.body.decode(errors="replace").strip()
-            raise unrecognized(call, served, f"Object '{what}' is missing in '{shown}'")
+        if not kind:
+            why = f"Object 'Kind' is missing in '{call.body.decode(errors='replace').strip()}'"
+            if not version:
+                raise unrecognized(call, served, why)
+            raise _unhandled(served, served.kind, why)
         if version != served.api_version:
             if version not in served.sibling_versions:
                 warn(f'unknown field "{name}"' for name in sorted(set(value) - {"apiVersion", "kind", "metadata"}))
@@ -94,12 +100,19 @@ def check_kind(call: Call, served: Type, value: Json) -> Any:
     if version and version != served.api_version:
         return version_mismatch(version, served.api_version)
     if kind and kind != served.kind:
-        raise bad_request(
-            f'{kind} in version "{served.version}" cannot be handled as a {served.kind}:'
-            f" the path takes {served.kind} objects"
-        )
+        if kubernetes.has_kind(served.api_version, kind):
+            inner = served.group.partition(".")[0] or "core"
+            why = f"converting ({served.version}.{kind}) to ({inner}.{served.kind}): unknown conversion"
+        else:
+            scheme = "pkg/runtime/scheme.go:111"
+            why = f'no kind "{kind}" is registered for version "{served.api_version}" in scheme "{scheme}"'
+        raise _unhandled(served, kind, why)
     value["apiVersion"], value["kind"] = served.api_version, served.kind
     return None
+
+
+def _unhandled(served: Type, kind: str, why: str) -> StatusError:
+    return bad_request(f'{kind} in version "{served.version}" cannot be handled as a {served.kind}: {why}')
 
 
 def version_mismatch(found: str, expected: str) -> Any:

@@ -11,6 +11,7 @@ from ....schema import errors as field
 from ....schema.errors import ErrorType, FieldError
 from ....schema.names import dns1123_label_faults
 from ..errors import Json
+from .containerrules import port_name_faults
 from .strategy import StatusStrategy
 
 PORT_RANGE = "must be between 1 and 65535, inclusive"
@@ -122,7 +123,9 @@ class Services(StatusStrategy):
         if protocol not in ("TCP", "UDP", "SCTP"):
             found.append(field.not_supported(f"{at}.protocol", protocol, ["SCTP", "TCP", "UDP"]))
         target = port.get("targetPort")
-        if isinstance(target, int) and not 1 <= target <= 65535:
+        if isinstance(target, str):
+            found += [field.invalid(f"{at}.targetPort", target, text) for text in port_name_faults(target)]
+        elif isinstance(target, int) and not 1 <= target <= 65535:
             found.append(field.invalid(f"{at}.targetPort", target, PORT_RANGE))
         return found
 

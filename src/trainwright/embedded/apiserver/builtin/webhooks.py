@@ -5,6 +5,7 @@ from __future__ import annotations
 from ....schema import errors as field
 from ....schema.errors import FieldError, SchemaError
 from ....schema.names import dns1123_subdomain_faults
+from ....schema.selectors import label_selector_faults
 from ..errors import Json
 from .strategy import BuiltinStrategy
 
@@ -78,6 +79,8 @@ class WebhookConfigurations(BuiltinStrategy):
         if not 1 <= seconds <= 30:
             text = "the timeout value must be between 1 and 30 seconds"
             found.append(field.invalid(f"{at}.timeoutSeconds", seconds, text))
+        for name in ("namespaceSelector", "objectSelector"):
+            found += label_selector_faults(webhook.get(name) or {}, f"{at}.{name}")
         config = webhook.get("clientConfig") or {}
         if bool(config.get("url")) == bool(config.get("service")):
             found.append(field.required(f"{at}.clientConfig", "exactly one of url or service is required"))

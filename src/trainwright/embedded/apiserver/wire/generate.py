@@ -151,7 +151,14 @@ class Sources:
                 number = int(tags["protobuf"].split(",")[1]) if "protobuf" in tags else 0
                 flags = "*" * pointer + "o" * ("omitempty" in options) + "z" * ("omitzero" in options)
                 flags += "i" * ("inline" in options)
-                fields[json_name or f"<{target}>"] = [target, flags, number]
+                entry: list[object] = [target, flags, number]
+                bare = go.lstrip("*[]")
+                if target.endswith("string") and bare not in SCALARS and not bare.startswith("map"):
+                    # Messages name the Go type: `types.UID`, `v1.ServiceType`.
+                    entry.append(
+                        bare.replace("metav1.", "v1.") if "." in bare else f"{package.rpartition('/')[2]}.{bare}"
+                    )
+                fields[json_name or f"<{target}>"] = entry
                 struct = re.sub(r"^(<>|\[\]|\{\})+", "", target)
                 if struct in self.structs:
                     todo.append(struct)

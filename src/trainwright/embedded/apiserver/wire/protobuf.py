@@ -92,7 +92,7 @@ def message(name: str, data: bytes, depth: int = 0) -> dict[str, Any]:
     """One message by its table entry; unknown fields are left out."""
     if depth > 100:
         raise ProtobufError("nested too deeply")
-    by_number = {number: (key, target, flags) for key, (target, flags, number) in types()[name].items()}
+    by_number = {entry[2]: (key, entry[0], entry[1]) for key, entry in types()[name].items()}
     out: dict[str, Any] = {}
     for number, value in fields(data):
         if number not in by_number:

@@ -31,11 +31,12 @@ class DecodeError(ValueError):
 class Decoding:
     """What one decoding notices beside the value: unknown fields, and the struct it is in for messages."""
 
-    __slots__ = ("struct", "unknown")
+    __slots__ = ("go", "struct", "unknown")
 
     def __init__(self) -> None:
         self.unknown: list[str] = []
         self.struct = ""
+        self.go = ""  # the field's type as Go names it, where that is not the plain one
 
 
 @functools.cache
@@ -52,25 +53,7 @@ def decode(name: str, value: Any) -> tuple[Any, list[str]]:
     """The object as Go would write it back, and the unknown fields it had."""
     sink = Decoding()
     converted = converter(name)(value, "", sink)
-    if len(sink.unknown) > 1:
-        order: list[str] = []
-        _document_order(value, "", frozenset(sink.unknown), order)
-        return converted, order
     return converted, sink.unknown
-
-
-def _document_order(value: Any, path: str, wanted: frozenset[str], found: list[str]) -> None:
-    """The unknown fields in the order in which they stand in the body."""
-    if isinstance(value, dict):
-        for key, entry in value.items():
-            at = f"{path}.{key}" if path else key
-            if at in wanted:
-                found.append(at)
-            else:
-                _document_order(entry, at, wanted, found)
-    elif isinstance(value, list):
-        for index, entry in enumerate(value):
-            _document_order(entry, f"{path}[{index}]", wanted, found)
 
 
 _JSON_NAMES = {str: "string", bool: "bool", int: "number", float: "number", dict: "object", list: "array"}
@@ -79,16 +62,23 @@ _JSON_NAMES = {str: "string", bool: "bool", int: "number", float: "number", dict
 def _mismatch(value: Any, path: str, sink: Decoding, go: str) -> DecodeError:
     """`json: cannot unmarshal string into Go struct field JobSpec.spec.parallelism of type int32`."""
     found = _JSON_NAMES.get(type(value), "null")
-    if isinstance(value, float):
+    if isinstance(value, float) and go.startswith("int"):
         found = f"number {value!r}"
-    field = re.sub(r"\[\d+\]", "", path)
+    if sink.go and go == "string":
+        go = sink.go
+    field = _plain(path)
     where = f"Go struct field {sink.struct}.{field}" if field else "Go value"
     return DecodeError(f"json: cannot unmarshal {found} into {where} of type {go}")
 
 
+def _plain(path: str) -> str:
+    """A path as Go's decoder names it: without indexes."""
+    return re.sub(r"\[\d+\]", "", path)
+
+
 def go_name(name: str) -> str:
     """`[]core/v1.Container` is `[]v1.Container` in a Go message."""
-    name = name.replace("<>", "").replace("{}", "map[string]")
+    name = name.replace("<>", "").replace("{}", "map[string]").replace("bytes", "[]uint8")
     return re.sub(r"[\w.]+/(v\w+\.)", r"\1", name)
 
 
@@ -133,10 +123,11 @@ def _map_of(name: str) -> Converter:
 
 
 class _Field:
-    __slots__ = ("convert", "keep_zero", "name", "pointer", "struct", "zero")
+    __slots__ = ("convert", "go", "keep_zero", "name", "pointer", "struct", "zero")
 
-    def __init__(self, name: str, target: str, flags: str) -> None:
+    def __init__(self, name: str, target: str, flags: str, go: str = "") -> None:
         self.name = name
+        self.go = go
         self.convert = converter(target)
         self.pointer = "*" in flags
         self.struct = "/" in target and target[0] not in "[{<"
@@ -164,11 +155,11 @@ def _struct(name: str) -> Converter:
     short = name.rpartition(".")[2]
 
     def fill(struct: str) -> None:
-        for key, (target, flags, _) in types()[struct].items():
+        for key, (target, flags, _, *go) in types()[struct].items():
             if "i" in flags:
                 fill(target)
             else:
-                fields[key] = _Field(key, target, flags)
+                fields[key] = _Field(key, target, flags, *go)
 
     ready = False
 
@@ -182,24 +173,28 @@ def _struct(name: str) -> Converter:
         if not isinstance(value, dict):
             raise _mismatch(value, path, sink, go_name(name))
         prefix = f"{path}." if path else ""
+        found: dict[str, Any] = {}
+        for key, raw in value.items():  # in the body's order, so that the first fault is the first the reader meets
+            field = fields.get(key)
+            if field is None:
+                if path or key not in ("apiVersion", "kind"):
+                    sink.unknown.append(prefix + key)
+            elif raw is not None:
+                sink.struct, sink.go = short, field.go
+                found[key] = field.convert(raw, prefix + key, sink)
         out: dict[str, Any] = {}
         for key, field in fields.items():
-            raw = value.get(key)
-            if raw is None:
+            if key not in found:
                 if field.keep_zero:
                     out[key] = field.convert({}, prefix + key, sink) if field.struct else field.zero
                 continue
-            sink.struct = short
-            converted = field.convert(raw, prefix + key, sink)
+            converted = found[key]
             if converted == [] and field.keep_zero:
                 converted = None  # an empty slice comes back from storage as none
             if converted or field.pointer or field.keep_zero or field.struct:
                 out[key] = converted
             elif key == "managedFields":
                 out[key] = []  # an empty list is a request to forget the managers, unlike none at all
-        for key in value:
-            if key not in fields and not (path == "" and key in ("apiVersion", "kind")):
-                sink.unknown.append(prefix + key)
         return out
 
     return convert
@@ -231,7 +226,7 @@ def _integer(go: str, bits: int) -> Converter:
             if low <= value < high:
                 return value
             found = DecodeError(
-                f"json: cannot unmarshal number {value} into Go struct field {sink.struct}.{path} of type {go}"
+                f"json: cannot unmarshal number {value} into Go struct field {sink.struct}.{_plain(path)} of type {go}"
             )
             raise found
         raise _mismatch(value, path, sink, go)

@@ -1,0 +1,208 @@
+"""Values seen through their nodes: fields, differences, removal, merging."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainwright.embedded.apiserver.fieldmanager import fieldset
+from trainwright.embedded.apiserver.fieldmanager.merge import merge
+from trainwright.embedded.apiserver.fieldmanager.nodes import Builder, Node, object_node
+from trainwright.embedded.apiserver.fieldmanager.walk import check, compare, fields_of, remove
+
+TEXT = {"type": "string"}
+PORT = {
+    "type": "object",
+    "properties": {
+        "port": {"type": "integer"},
+        "protocol": {"type": "string", "default": "TCP"},
+        "name": TEXT,
+    },
+}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "text": TEXT,
+        "free": {"type": "object", "additionalProperties": TEXT},
+        "whole": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {"a": TEXT, "b": TEXT}},
+        "struct": {"type": "object", "properties": {"a": TEXT, "b": TEXT}},
+        "list": {"type": "array", "items": TEXT},
+        "set": {"type": "array", "items": TEXT, "x-kubernetes-list-type": "set"},
+        "ports": {
+            "type": "array",
+            "items": PORT,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["port", "protocol"],
+        },
+        "either": {"x-kubernetes-int-or-string": True},
+        "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    },
+}
+NODE = Builder().build(SCHEMA)
+LETTER = st.sampled_from("xyz")
+VALUES = st.fixed_dictionaries(
+    {},
+    optional={
+        "text": LETTER,
+        "free": st.dictionaries(LETTER, LETTER, min_size=1, max_size=3),
+        "whole": st.dictionaries(st.sampled_from("ab"), LETTER, min_size=1, max_size=2),
+        "struct": st.dictionaries(st.sampled_from("ab"), LETTER, min_size=1, max_size=2),
+        "list": st.lists(LETTER, min_size=1, max_size=3),
+        "set": st.lists(LETTER, min_size=1, max_size=3, unique=True),
+        "ports": st.lists(
+            st.fixed_dictionaries({"port": st.integers(1, 3)}, optional={"name": LETTER}),
+            min_size=1,
+            max_size=3,
+            unique_by=lambda port: port["port"],
+        ),
+    },
+)
+
+
+def test_the_fields_of_a_value_follow_its_schema() -> None:
+    value = {
+        "text": "t",
+        "free": {"k": "v"},
+        "whole": {"a": "1"},
+        "struct": {"a": "1"},
+        "list": ["x"],
+        "set": ["x"],
+        "ports": [{"port": 80, "name": "web"}],
+        "either": 1,
+        "any": {"deep": {"er": 1}},
+    }
+    assert fields_of(NODE, value) == {
+        "f:text": {},
+        "f:free": {"f:k": {}},
+        "f:whole": {},
+        "f:struct": {"f:a": {}},
+        "f:list": {},
+        "f:set": {'v:"x"': {}},
+        "f:ports": {'k:{"port":80,"protocol":"TCP"}': {".": {}, "f:port": {}, "f:name": {}}},
+        "f:either": {},
+        "f:any": {"f:deep": {".": {}, "f:er": {}}},
+    }
+
+
+@pytest.mark.parametrize(("value", "fields"), [({}, {"f:struct": {}}), (None, {"f:struct": {}})])
+def test_an_empty_or_null_struct_is_a_field_itself(value: Any, fields: Any) -> None:
+    assert fields_of(NODE, {"struct": value}) == fields
+
+
+@given(VALUES)
+def test_a_value_does_not_differ_from_itself(value: Any) -> None:
+    assert not compare(NODE, value, {**value}).changed
+
+
+@given(VALUES, VALUES)
+def test_what_one_way_adds_the_other_way_removes(old: Any, new: Any) -> None:
+    there, back = compare(NODE, old, new), compare(NODE, new, old)
+    assert there.added == back.removed
+    assert there.removed == back.added
+    assert there.modified == back.modified
+
+
+@given(VALUES, VALUES)
+def test_added_fields_are_in_the_new_value_and_removed_ones_are_not(old: Any, new: Any) -> None:
+    found = compare(NODE, old, new)
+    after = set(fieldset.paths(fields_of(NODE, new)))
+    assert set(fieldset.paths(fieldset.leaves(found.added))) <= after
+    assert not set(fieldset.paths(fieldset.leaves(found.removed))) & after
+
+
+@given(VALUES, VALUES)
+def test_a_merge_holds_all_that_was_applied_and_is_stable(live: Any, applied: Any) -> None:
+    merged = merge(NODE, live, applied) or {}
+    wanted, found = fields_of(NODE, applied), fields_of(NODE, merged)
+    assert fieldset.difference(wanted, found) == {}
+    assert merge(NODE, merged, applied) in (merged, None)
+
+
+@given(VALUES)
+def test_removing_every_field_leaves_nothing(value: Any) -> None:
+    everything = fieldset.ensure_fields_are_members(fields_of(NODE, value), NODE)
+    assert remove(NODE, value, everything) in (None, {})
+
+
+@given(VALUES)
+def test_removing_nothing_leaves_everything(value: Any) -> None:
+    assert remove(NODE, value, {}) == value
+
+
+def test_empty_and_null_differ_from_each_other() -> None:
+    assert compare(NODE, {"struct": {}}, {"struct": None}).modified == {"f:struct": {}}
+    assert compare(NODE, {"list": []}, {"list": None}).modified == {"f:list": {}}
+
+
+def test_a_number_that_becomes_a_text_is_modified() -> None:
+    assert compare(NODE, {"either": 1}, {"either": "1"}).modified == {"f:either": {}}
+
+
+@pytest.mark.parametrize(
+    ("live", "applied", "merged"),
+    [
+        ([1, 2, 3], [3, 1], [2, 3, 1]),
+        ([1, 2], [4, 2], [1, 4, 2]),
+        ([1, 2, 3], [2], [1, 2, 3]),
+        ([], [2, 1], [2, 1]),
+    ],
+)
+def test_applied_order_wins_and_others_keep_their_place(live: Any, applied: Any, merged: Any) -> None:
+    def ports(numbers: list[int]) -> list[dict[str, int]]:
+        return [{"port": number} for number in numbers]
+
+    assert merge(NODE, {"ports": ports(live)}, {"ports": ports(applied)}) == {"ports": ports(merged)}
+
+
+def test_atomic_values_are_replaced_not_merged() -> None:
+    live = {"whole": {"a": "1", "b": "2"}, "list": ["x", "y"]}
+    assert merge(NODE, live, {"whole": {"a": "3"}, "list": ["z"]}) == {"whole": {"a": "3"}, "list": ["z"]}
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        ({"other": 1}, ".other: field not declared in schema"),
+        ({"struct": {"c": "1"}}, ".struct.c: field not declared in schema"),
+        ({"set": ["a", "a"]}, '.set: duplicate entries for key [="a"]'),
+        (
+            {"ports": [{"port": 1}, {"port": 1, "protocol": "TCP"}]},
+            '.ports: duplicate entries for key [port=1,protocol="TCP"]',
+        ),
+        (
+            {"ports": [{"name": "x"}]},
+            ".ports: element 0: associative list with keys has an element that omits key field"
+            ' "port" (and doesn\'t have default value)',
+        ),
+        ({"ports": [None]}, ".ports: element 0: associative list with keys may not have a null element"),
+        ({"struct": "text"}, '.struct: expected map, got "text"'),
+        ({"text": {"a": 1}}, ".text: expected scalar, got &{map[a:1]}"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_its_path(value: Any, fault: str) -> None:
+    assert check(NODE, value) == [fault]
+
+
+def test_duplicates_in_an_atomic_list_are_fine() -> None:
+    assert check(NODE, {"list": ["a", "a"]}) == []
+
+
+def test_every_object_has_kubernetes_metadata_whatever_its_schema_says() -> None:
+    node: Node = object_node({"type": "object", "properties": {"metadata": {"type": "object"}, "spec": SCHEMA}})
+    value = {"metadata": {"finalizers": ["x"], "ownerReferences": [{"uid": "u", "name": "n"}], "labels": {"a": "b"}}}
+    assert fields_of(node, value) == {
+        "f:metadata": {
+            "f:finalizers": {'v:"x"': {}},
+            "f:ownerReferences": {'k:{"uid":"u"}': {}},
+            "f:labels": {"f:a": {}},
+        }
+    }
+
+
+def test_recursive_definitions_end() -> None:
+    definitions = {"T": {"type": "object", "properties": {"t": {"$ref": "#/definitions/T"}, "name": TEXT}}}
+    node = Builder(definitions.__getitem__).build({"$ref": "#/definitions/T"})
+    assert fields_of(node, {"t": {"t": {"name": "x"}}}) == {"f:t": {"f:t": {"f:name": {}}}}

@@ -1,0 +1,59 @@
+"""What form a client gets."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from trainwright.embedded.apiserver.errors import StatusError
+from trainwright.embedded.apiserver.negotiation import PLAIN, Form, negotiate, render
+
+KUBECTL = (
+    "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
+)
+
+
+@pytest.mark.parametrize(
+    ("accept", "form"),
+    [
+        ("", PLAIN),
+        ("*/*", PLAIN),
+        ("application/*", PLAIN),
+        ("application/yaml", Form("application/yaml")),
+        ("text/yaml", Form("application/yaml")),
+        ("text/html, application/yaml", Form("application/yaml")),
+        ("application/yaml;q=0.5, application/json", PLAIN),
+        ("application/vnd.kubernetes.protobuf,application/json", PLAIN),
+        (KUBECTL, Form(kind="Table")),
+        ("application/json;as=Table;v=v1beta1;g=meta.k8s.io", Form(kind="Table", version="v1beta1")),
+        ("application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", Form(kind="PartialObjectMetadata")),
+        ("application/json;as=Table;v=v2;g=meta.k8s.io, application/json", PLAIN),
+    ],
+)
+def test_the_first_form_that_can_be_given_is(accept: str, form: Form) -> None:
+    assert negotiate(accept) == form
+
+
+@pytest.mark.parametrize(
+    "accept",
+    ["text/html", "application/json;as=Picture;v=v1;g=meta.k8s.io", "application/vnd.kubernetes.protobuf"],
+)
+def test_what_cannot_be_given_is_refused(accept: str) -> None:
+    with pytest.raises(StatusError) as found:
+        negotiate(accept)
+    assert found.value.code == 406
+    assert "application/json, application/yaml" in found.value.message
+
+
+def test_custom_resources_do_not_offer_protobuf() -> None:
+    with pytest.raises(StatusError) as found:
+        negotiate("text/html", custom=True)
+    assert "protobuf" not in found.value.message
+
+
+def test_both_forms_carry_the_same_value() -> None:
+    value = {"a": [1, "ü", None], "b": {"c": True}}
+    assert json.loads(render(PLAIN, value)) == value
+    assert yaml.safe_load(render(Form("application/yaml"), value)) == value

@@ -1,7 +1,8 @@
 """The embedded server answers as kube-apiserver 1.36.4 answered when the conversations in scenarios/ were recorded.
 
-Every `must` and every `should` check has to hold. What is judged `could` (answers with status 500, texts that quote
-Go's internals) is listed in docs/embedded.md where it differs.
+`scenarios/` came with the project, `more/` was recorded for it on the same server. Every `must` and every `should`
+check has to hold. What is judged `could` (answers with status 500, texts that quote Go's internals) is listed in
+docs/embedded.md where it differs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from apiserver_process import ApiServerProcess, api_server_process
 
 HERE = Path(__file__).parent
 BOB = "a-token-for-bob"
-SCENARIOS = replay.load([str(HERE / "scenarios")])
+SCENARIOS = replay.load([str(HERE / "scenarios"), str(HERE / "more")])
 
 
 @pytest.fixture(scope="module")

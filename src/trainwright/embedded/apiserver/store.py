@@ -174,7 +174,7 @@ class Store:
         try:
             rows = self.connection.execute("SELECT resource, namespace, name, version, checksum, value FROM objects")
             for resource, namespace, name, version, checksum, value in rows:
-                if zlib.crc32(value) != checksum:
+                if not isinstance(value, bytes) or zlib.crc32(value) != checksum:
                     raise StoreCorrupt(
                         f"{self.path} is damaged: {resource} {namespace}/{name} differs from its checksum; restore it"
                         f" from a copy, or remove {self.directory} to start empty"

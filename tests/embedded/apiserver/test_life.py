@@ -1,0 +1,138 @@
+"""One directory, one server: what is refused at start, what survives, who may come in."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainwright.embedded.apiserver import ApiServer, StoreError, User
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+async def test_a_second_server_on_the_same_directory_is_refused(tmp_path: Path) -> None:
+    async with ApiServer(tmp_path / "state"):
+        with pytest.raises(StoreError, match=r"another process \(pid \d+\) already serves .*trainwright down"):
+            async with ApiServer(tmp_path / "state"):
+                pass
+
+
+async def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    async with ApiServer(tmp_path / "state"):
+        pass
+    database = sqlite3.connect(tmp_path / "state" / "state.db")
+    database.execute("PRAGMA user_version=99")
+    database.close()
+    with pytest.raises(StoreError, match="written by a newer version of Trainwright"):
+        async with ApiServer(tmp_path / "state"):
+            pass
+
+
+@pytest.mark.parametrize("damage", ["garbage", "flipped"])
+async def test_a_damaged_store_is_refused(tmp_path: Path, damage: str) -> None:
+    async with ApiServer(tmp_path / "state"):
+        pass
+    path = tmp_path / "state" / "state.db"
+    if damage == "garbage":
+        path.write_bytes(b"this is no database" * 500)
+    else:
+        database = sqlite3.connect(path)
+        database.execute("UPDATE objects SET value = replace(value, 'Active', 'Broken') WHERE name = 'default'")
+        database.commit()
+        database.close()
+    with pytest.raises(StoreError, match="is damaged"):
+        async with ApiServer(tmp_path / "state"):
+            pass
+
+
+async def test_a_restart_keeps_objects_token_ca_port_and_versions(tmp_path: Path) -> None:
+    async with ApiServer(tmp_path / "state") as first:
+        token, url, authority = first.token, first.url, first.ca_file.read_bytes()
+        await first.install([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"}}])
+        version = first.state.version
+    async with ApiServer(tmp_path / "state") as second:
+        assert (second.token, second.url, second.ca_file.read_bytes()) == (token, url, authority)
+        assert second.state.version >= version
+        assert "default/c" in second.state.tables["configmaps"].objects
+        config = json.loads(second.kubeconfig.read_text())
+        assert config["users"][0]["user"]["token"] == token
+        assert second.kubeconfig.stat().st_mode & 0o777 == 0o600
+
+
+async def test_installing_the_same_manifest_twice_writes_nothing(server: ApiServer) -> None:
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"}}
+    await server.install([manifest])
+    version = server.state.version
+    await server.install([manifest])
+    assert server.state.version == version
+
+
+async def test_a_write_the_disk_refuses_is_not_acknowledged_and_reads_go_on(http: Any, server: ApiServer) -> None:
+    await http("POST", CONFIG_MAPS, {"metadata": {"name": "before"}})
+    pages = server.state.store.connection.execute("PRAGMA page_count").fetchone()[0]
+    server.state.store.connection.execute(f"PRAGMA max_page_count={pages}")
+    statuses = [
+        (await http("POST", CONFIG_MAPS, {"metadata": {"name": f"big{n}"}, "data": {"a": "x" * 500_000}}))[0]
+        for n in range(3)
+    ]
+    assert statuses[-1] == 500
+    assert (await http("GET", f"{CONFIG_MAPS}/big2"))[0] == 404
+    assert (await http("GET", f"{CONFIG_MAPS}/before"))[0] == 200
+    server.state.store.connection.execute("PRAGMA max_page_count=1000000")
+    assert (await http("POST", CONFIG_MAPS, {"metadata": {"name": "after"}}))[0] == 201
+
+
+async def test_service_accounts_may_do_what_rbac_grants_them(http: Any) -> None:
+    await http("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "reader"}})
+    path = "/api/v1/namespaces/default/serviceaccounts/reader/token"
+    status, answer = await http("POST", path, {"spec": {"expirationSeconds": 600}})
+    assert status == 201
+    token = answer["status"]["token"]
+    status, denied = await http("GET", CONFIG_MAPS, token=token)
+    assert status == 403
+    assert 'User "system:serviceaccount:default:reader" cannot list resource "configmaps"' in denied["message"]
+    group = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]
+    await http("POST", f"{group}/roles", {"metadata": {"name": "r"}, "rules": rules})
+    binding = {
+        "metadata": {"name": "b"},
+        "roleRef": {"kind": "Role", "name": "r"},
+        "subjects": [{"kind": "ServiceAccount", "name": "reader"}],
+    }
+    await http("POST", f"{group}/rolebindings", binding)
+    assert (await http("GET", CONFIG_MAPS, token=token))[0] == 200
+    assert (await http("DELETE", f"{CONFIG_MAPS}/x", token=token))[0] == 403
+    await http("DELETE", "/api/v1/namespaces/default/serviceaccounts/reader")
+    assert (await http("GET", CONFIG_MAPS, token=token))[0] == 401  # the account is gone, and so is its token
+
+
+@pytest.mark.parametrize("change", ["signature", "algorithm", "garbage"])
+async def test_a_forged_token_is_refused(http: Any, change: str) -> None:
+    await http("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "s"}})
+    _, answer = await http("POST", "/api/v1/namespaces/default/serviceaccounts/s/token", {"spec": {}})
+    head, claims, signature = answer["status"]["token"].split(".")
+    forged = {
+        "signature": f"{head}.{claims}.{signature[::-1]}",
+        "algorithm": f"eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.{claims}.",
+        "garbage": "not.a.token",
+    }[change]
+    assert (await http("GET", "/version", token=forged))[0] == 401
+
+
+async def test_further_users_have_no_rights_of_their_own(tmp_path: Path) -> None:
+    users = {"guest-token": User("guest", groups=("system:authenticated",))}
+    async with ApiServer(tmp_path / "state", users=users) as server:
+        import ssl
+
+        import aiohttp
+
+        context = ssl.create_default_context(cafile=server.ca_file)
+        async with aiohttp.ClientSession(headers={"Authorization": "Bearer guest-token"}) as session:
+            async with session.get(f"{server.url}/api/v1/nodes", ssl=context) as answer:
+                assert answer.status == 403
+            async with session.get(f"{server.url}/version", ssl=context) as answer:
+                assert answer.status == 200

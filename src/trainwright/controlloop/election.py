@@ -92,6 +92,7 @@ class Election:
 
     async def lead(self, task: Callable[[], Awaitable[None]]) -> None:
         """Runs `task` while leading; raises `LostLease` when leadership is lost, and whatever `task` raises."""
+        self._metrics.leading(self._config.name, False)
         await self._acquire()
         log.info("leading %s/%s as %s", self._config.namespace, self._config.name, self._config.identity)
         self._metrics.leading(self._config.name, True)

@@ -19,11 +19,20 @@ STATES = ("Pending", "Running", "Suspended", "Complete", "Failed")
 
 
 class Lifecycle:
+    """`leads` says whether this replica is the one that counts: the sum over all replicas must be the truth."""
+
     def __init__(
-        self, registry: Registry, jobs: Source[TrainJob], job_sets: Source[JobSet], now: Callable[[], float]
+        self,
+        registry: Registry,
+        jobs: Source[TrainJob],
+        job_sets: Source[JobSet],
+        *,
+        now: Callable[[], float],
+        leads: Callable[[], bool],
     ) -> None:
         self._jobs = jobs
         self._now = now
+        self._leads = leads
         self._created = Counter("trainwright_trainjobs_created_total", "TrainJobs created, by runtime", ("runtime",))
         self._finished = Counter(
             "trainwright_trainjobs_finished_total", "TrainJobs that ended, by runtime and result", ("runtime", "result")
@@ -41,12 +50,14 @@ class Lifecycle:
         job_sets.listen(self._job_set_changed)
 
     def _by_state(self) -> dict[Labels, float]:
+        if not self._leads():
+            return {}
         tally = Tally((job.status.state if job.status else None) or "Pending" for job in self._jobs.store)
         return {(state,): float(tally[state]) for state in STATES}
 
     def _job_changed(self, delta: Delta[TrainJob]) -> None:
         old, new = delta.old, delta.new
-        if not self._jobs.is_synced or new is None:
+        if not self._jobs.is_synced or new is None or not self._leads():
             return
         runtime = _runtime(new)
         if old is None:
@@ -63,7 +74,7 @@ class Lifecycle:
                 )
 
     def _job_set_changed(self, delta: Delta[JobSet]) -> None:
-        if delta.old is not None and delta.new is not None:
+        if delta.old is not None and delta.new is not None and self._leads():
             more = delta.new.status.restarts - delta.old.status.restarts
             if more > 0:
                 job = self._jobs.store.get(key_of(delta.new))

@@ -106,7 +106,13 @@ class Operator:
             lead=self._election.lead if self._election else None,
             clock=self._clock,
         )
-        Lifecycle(self.metrics.registry, self.views.jobs, self.views.job_sets, self._client.server_time.now)
+        Lifecycle(
+            self.metrics.registry,
+            self.views.jobs,
+            self.views.job_sets,
+            now=self._client.server_time.now,
+            leads=self._leads,
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -224,7 +230,7 @@ class Operator:
         return Election(self._client, election, self._clock, metrics=self.metrics)
 
     def _leads(self) -> bool:
-        return self._election is not None and self._election.is_leading
+        return self._election is None or self._election.is_leading
 
     def _make_certificates(self) -> Rotation | CertificateFiles | None:
         config = self.configuration

@@ -568,6 +568,25 @@ async def test_a_job_without_a_spec_fails_and_stops_nobody() -> None:
         assert world.job_set() is not None
 
 
+async def test_a_forbidden_request_is_told_with_the_servers_words_and_not_repeated_in_a_hurry() -> None:
+    world = World()
+    world.api.add("clustertrainingruntimes", runtime(), "")
+    tries = 0
+
+    def forbid(request: Request) -> None:
+        nonlocal tries
+        if request.method == "PATCH" and "/jobsets/" in request.path:
+            tries += 1
+            world.api.refuse_next = Failure(403, "Forbidden", 'jobsets is forbidden: User "x" cannot patch resource')
+
+    world.api.before = forbid
+    async with world:
+        world.api.add("trainjobs", train_job())
+        await world.settle(59)
+        assert "cannot patch resource" in world.status()["message"]
+        assert tries <= 3  # our own status write wakes it once
+
+
 async def test_a_dozen_conflicts_of_the_status_write_do_not_lose_the_newest_facts() -> None:
     world = await started()
     left = 12

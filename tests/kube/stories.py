@@ -99,7 +99,7 @@ def is_suspended_patched_and_resumed(rest: Rest, namespace: str) -> None:
 
 
 def runs_into_its_deadline(rest: Rest, namespace: str) -> None:
-    create(rest, namespace, runtime("torch", TORCH), trainjob("job", "torch", "hang", activeDeadlineSeconds=2))
+    create(rest, namespace, runtime("torch", TORCH), trainjob("job", "torch", "hang", activeDeadlineSeconds=6))
     until_state(rest, namespace, "Failed")
     rest.until(f"{jobsets(namespace)}/job", lambda found: found is None, what="JobSet gone", seconds=SECONDS)
 

@@ -152,6 +152,10 @@ class HttpApi:
             if call.method != "POST" or call.name:
                 raise errors.method_not_allowed()
             return self.reviews.answer(call)
+        if target.served.resource == "bindings":
+            if call.method != "POST" or call.name:
+                raise errors.method_not_allowed()
+            return await subresources.bind_by_body(self.api, call)
         return await (self._object(call, request) if call.name else self._collection(call, request))
 
     async def _collection(self, call: Call, request: web.BaseRequest) -> Answer | web.StreamResponse:

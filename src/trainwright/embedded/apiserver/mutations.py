@@ -11,7 +11,6 @@ from .deletion import DeleteOptions
 from .errors import Json, bad_request
 from .patching import check_names
 from .requests import Answer, Call, json_answer
-from .selection import selection
 from .store import Key
 from .wire.protobuf import ProtobufError, decode_unknown
 
@@ -69,7 +68,7 @@ async def delete(api: Api, call: Call) -> Answer:
 async def delete_collection(api: Api, call: Call) -> Answer:
     options = delete_options(call)
     deletion.check_options(options)
-    chosen = selection(call.served, call.query)
+    chosen = reading.list_selection(call)
     form = reading.form_of(call)
     page = await reading.collect(api, call, chosen)
     await deletion.delete_collection(api, call.served, page.found, options, call.user)

@@ -17,7 +17,7 @@ from ...schema.strategic import StrategicMergeError, strategic_merge
 from . import errors, metadata, reading, writing
 from .api import Api
 from .bodies import parse_json, parse_yaml, unsupported_body
-from .decoding import report_unknown, report_unknown_in_patch
+from .decoding import report_unknown, report_unknown_in_patch, wrong_type
 from .errors import Json, StatusError, bad_request
 from .fieldmanager.manager import Applied, FieldManager, refuse_managed_fields
 from .fieldmanager.walk import go_text
@@ -43,11 +43,15 @@ async def patch(api: Api, call: Call) -> Answer:
         raise StatusError(415, "415: Unsupported Media Type", details={})
     options = call.write_options("PatchOptions")
     form = reading.form_of(call)
+    key = Key(served.resource, call.namespace, call.name)
+    if api.state.head(key) is None and (kind != APPLY_YAML or call.subresource):
+        # The patch is read only once there is an object to use it on.
+        raise errors.not_found(served.group, served.plural, call.name)
     compute = _apply(call, options) if kind == APPLY_YAML else _patch(call, kind, options)
     written = await writing.update(
         api,
         served,
-        Key(served.resource, call.namespace, call.name),
+        key,
         compute,
         options,
         call.user,
@@ -91,7 +95,7 @@ def _patch(call: Call, kind: str, options: WriteOptions) -> writing.Compute:
         patched = _run(served, kind, old, value)
         if not isinstance(patched, dict):
             raise bad_request("the patch does not leave an object")
-        _keep_type(served, patched)
+        _keep_type(served, kind, patched)
         _check_identity(call, patched)
         obj, unknown = _decode_patched(served, patched)
         if duplicates or unknown:
@@ -123,18 +127,15 @@ def _run(served: Type, kind: str, old: Json, value: Any) -> Any:
         raise bad_request(str(error)) from None
 
 
-def _keep_type(served: Type, patched: Json) -> None:
+def _keep_type(served: Type, kind: str, patched: Json) -> None:
     """A patch cannot turn an object into one of another kind or version."""
     if served.custom:
         return  # the kind's own rules say so
-    version, kind = patched.get("apiVersion"), patched.get("kind")
-    if version != served.api_version:
-        raise bad_request(
-            f"the API version in the data ({version or ''}) does not match the expected API version"
-            f" ({served.api_version})"
-        )
-    if kind != served.kind:
-        raise bad_request(f"the kind in the data ({kind or ''}) does not match the expected kind ({served.kind})")
+    if kind != STRATEGIC_PATCH:  # that one is made on Go's types, which know what they are
+        why = wrong_type(served, patched.get("apiVersion") or served.api_version, patched.get("kind") or served.kind)
+        if why:
+            raise errors.invalid("", "", "", [field.invalid("patch", json_text(patched), why)])
+    patched["apiVersion"], patched["kind"] = served.api_version, served.kind
 
 
 def _check_identity(call: Call, patched: Json) -> None:
@@ -187,9 +188,8 @@ def _apply(call: Call, options: WriteOptions) -> writing.Compute:
             raise writing.Unchanged
         obj["apiVersion"], obj["kind"] = served.api_version, served.kind
         check_names(call, obj)
-        decoded, unknown = _decode_patched(served, obj)
-        if unknown:
-            report_unknown_in_patch([], unknown, options.validation, json_text(obj))
+        # Unknown fields were refused by their absence from the schema; those it leaves free are dropped in silence.
+        decoded, _ = _decode_patched(served, obj)
         served.strategy.default_applied(decoded)
         return decoded
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import string
 from collections.abc import Iterable
 
 import msgspec
@@ -11,15 +12,17 @@ import msgspec
 from ...schema import errors as field
 from . import errors, tables
 from .api import Api
+from .bodies import parse_json
 from .errors import Json, StatusError
 from .negotiation import PARTIAL, PARTIAL_LIST, PLAIN, TABLE, YAML_TYPE, Form, negotiate, render
-from .requests import Answer, Call
+from .requests import Answer, Call, Query
 from .selection import Selection, selection
 from .state import Stored
 from .store import Key
 from .types import Type
 
 WAIT_SECONDS = 3.0
+_BASE64 = frozenset(string.ascii_letters + string.digits + "-_")
 STALE_CONTINUE = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without"
     " the continue parameter, or use the continue token in this response to retrieve the remainder of the results."
@@ -101,8 +104,13 @@ class Page(msgspec.Struct):
     remaining: int | None = None
 
 
+def list_selection(call: Call) -> Selection:
+    """The selectors of a list. Its other options are judged between reading them and asking what their fields mean."""
+    return selection(call.served, call.query, lambda: _check_list_options(call.query))
+
+
 async def list_objects(api: Api, call: Call) -> Answer:
-    chosen = selection(call.served, call.query)
+    chosen = list_selection(call)
     form = form_of(call)
     page = await collect(api, call, chosen)
     return list_answer(call, page, form)
@@ -115,7 +123,6 @@ async def collect(api: Api, call: Call, chosen: Selection) -> Page:
     token = query.get("continue")
     wanted = query.get("resourceVersion")
     match = query.get("resourceVersionMatch")
-    _check_list_options(query.get("watch"), limit, token, wanted, match, query.has("sendInitialEvents"))
     table = api.state.table(call.served.resource)
     after = ""
     exact: int | None = None
@@ -124,7 +131,10 @@ async def collect(api: Api, call: Call, chosen: Selection) -> Page:
         if wanted and wanted != "0":
             raise errors.bad_request("specifying resource version is not allowed when using continue")
     elif wanted and wanted != "0":
-        version = await _reach(api, wanted)
+        try:
+            version = await _reach(api, wanted)
+        except StatusError as error:
+            raise _invalid_version(error) if error.code == 400 else error from None
         if match == "Exact" or (limit and not match):
             exact = version
     if exact is None:
@@ -138,6 +148,10 @@ async def collect(api: Api, call: Call, chosen: Selection) -> Page:
             raise errors.expired(f"The resourceVersion for the provided list is too old: {exact} ({table.floor})")
         version, source = exact, table.at(exact, call.namespace, after)
     return _page(source, chosen, version, limit)
+
+
+def _invalid_version(error: StatusError) -> StatusError:
+    return errors.bad_request(f"invalid resource version: {error.message}")
 
 
 def _candidates(api: Api, call: Call, chosen: Selection, after: str) -> Iterable[Stored]:
@@ -163,7 +177,9 @@ def _page(source: list[Stored], chosen: Selection, version: int, limit: int) -> 
     return Page(found, version)
 
 
-def _check_list_options(watch: str, limit: int, token: str, wanted: str, match: str, send_initial: bool) -> None:
+def _check_list_options(query: Query) -> None:
+    query.integer("limit")
+    token, wanted, match = query.get("continue"), query.get("resourceVersion"), query.get("resourceVersionMatch")
     faults: list[field.FieldError] = []
     at = "resourceVersionMatch"
     if match:
@@ -175,7 +191,7 @@ def _check_list_options(watch: str, limit: int, token: str, wanted: str, match: 
             faults.append(field.not_supported(at, match, ["Exact", "NotOlderThan", ""]))
         if match == "Exact" and wanted == "0":
             faults.append(field.forbidden(at, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
-    if send_initial:
+    if query.has("sendInitialEvents"):
         faults.append(field.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if faults:
         raise errors.invalid_options("ListOptions", faults)
@@ -188,12 +204,27 @@ def _token(version: int, after: str) -> str:
 
 def _read_token(token: str) -> tuple[int, str]:
     try:
-        value = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        version, after = value["rv"], value["start"]
-    except (ValueError, KeyError, TypeError):
-        raise errors.bad_request("continue key is not valid: it was not made by this server") from None
-    if not isinstance(version, int) or not isinstance(after, str):
-        raise errors.bad_request("continue key is not valid: it was not made by this server")
+        return _decode_token(token)
+    except ValueError as error:
+        raise errors.bad_request(f"invalid continue token: continue key is not valid: {error}") from None
+
+
+def _decode_token(token: str) -> tuple[int, str]:
+    strange = next((index for index, char in enumerate(token) if char not in _BASE64), None)
+    if strange is None and len(token) % 4 == 1:
+        strange = len(token) - 1
+    if strange is not None:
+        raise ValueError(f"illegal base64 data at input byte {strange}")
+    raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    value, _ = parse_json(raw.decode("latin-1").encode())  # messages show a byte as the character of its number
+    if not isinstance(value, dict) or value.get("v") != "meta.k8s.io/v1":
+        found = value.get("v", "") if isinstance(value, dict) else ""
+        raise ValueError(f"server does not recognize this encoded version {found}")
+    version, after = value.get("rv"), value.get("start")
+    if not isinstance(version, int) or not version:
+        raise ValueError("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
+    if not isinstance(after, str) or not after:
+        raise ValueError("encoded start key empty (version meta.k8s.io/v1)")
     return version, after
 
 
@@ -223,7 +254,7 @@ def list_answer(call: Call, page: Page, form: Form, status: int = 200) -> Answer
             "kind": PARTIAL_LIST,
             "apiVersion": f"meta.k8s.io/{form.version}",
             "metadata": meta,
-            "items": items,
+            "items": items or None,  # a list made item by item: with none, Go leaves it nil
         }
         return Answer(status, render(form, whole), form.content_type)
     if served.custom:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...schema.selectors import (
     FieldSelector,
     LabelSelector,
@@ -42,13 +44,15 @@ class Selection:
         return self._fields.matches(values)
 
 
-def selection(served: Type, query: Query) -> Selection:
+def selection(served: Type, query: Query, check_options: Callable[[], None] | None = None) -> Selection:
     """Raises 400 in the server's words for a selector that cannot be read or a field that cannot be selected by."""
     try:
         labels = parse_label_selector(query.get("labelSelector"))
         fields = parse_field_selector(query.get("fieldSelector"))
     except SelectorError as error:
         raise bad_request(str(error)) from None
+    if check_options is not None:
+        check_options()
     known = served.strategy.field_names()
     for term in fields.terms:
         scoped = term.field == "metadata.namespace" and (served.namespaced or not served.custom)
@@ -58,6 +62,8 @@ def selection(served: Type, query: Query) -> Selection:
 
 
 def _unsupported_field(served: Type, name: str) -> str:
+    if served.kind == "Job":
+        return f'field label "{name}" not supported for Job'
     if served.custom or served.strategy.field_names():
         return f"field label not supported: {name}"
     return f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'

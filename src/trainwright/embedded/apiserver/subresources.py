@@ -180,6 +180,18 @@ async def binding(api: Api, call: Call) -> Answer:
     return json_answer(201, body)
 
 
+async def bind_by_body(api: Api, call: Call) -> Answer:
+    """The older path of a binding: the pod is named in the body."""
+    value, _ = parse_body(call, call.served)
+    name = (value.get("metadata") or {}).get("name") if isinstance(value.get("metadata"), dict) else None
+    pods = api.registry.find("", "v1", "pods")
+    if not isinstance(name, str) or not name:
+        raise errors.invalid("", "Binding", "", [field.required("metadata.name")])
+    assert pods is not None
+    call.served, call.name, call.subresource = pods, name, "binding"
+    return await binding(api, call)
+
+
 def _disrupted(obj: Json | None) -> Json:
     assert obj is not None
     conditions = obj.setdefault("status", {}).setdefault("conditions", [])

@@ -77,8 +77,10 @@ async def create(api: Api, served: Type, namespace: str, obj: Json, options: Wri
         try:
             return await _create_once(api, served, namespace, fresh, options, user)
         except StatusError as error:
-            if not generated or error.reason != "AlreadyExists" or attempt == RETRIES - 1:
+            if error.reason != "AlreadyExists":
                 raise
+            if not generated or attempt == RETRIES - 1:
+                raise _not_unique(error) if obj["metadata"].get("generateName") else error from None
     raise AssertionError("unreachable")
 
 
@@ -127,6 +129,12 @@ async def _create_once(
     await asyncio.shield(future)
     served.strategy.on_read(obj)
     return obj
+
+
+def _not_unique(error: StatusError) -> StatusError:
+    error.message += ", the server was not able to generate a unique name for the object"
+    error.details = {**(error.details or {}), "retryAfterSeconds": 1}
+    return error
 
 
 def _group(served: Type, obj: Json) -> str:
@@ -224,6 +232,7 @@ async def _update_once(
         meta = obj["metadata"]
     _check_version(served, key, meta, stored)
     prepare(served, obj, old, subresource)
+    meta = obj["metadata"]  # a status update may have put the stored one in its place
     faults = metadata.validate_update(
         meta, old["metadata"], namespaced=served.namespaced, repeats=served.strategy.metadata_repeats
     )

@@ -31,6 +31,9 @@ class HorizontalPodAutoscalers(StatusStrategy):
             text = "must be greater than or equal to `minReplicas`"
             found.append(field.invalid("spec.maxReplicas", spec["maxReplicas"], text))
         reference = spec.get("scaleTargetRef") or {}
+        if not reference.get("apiVersion"):
+            text = "apiVersion must specify API group"
+            found.append(field.invalid("spec.scaleTargetRef.apiVersion", "", text))
         for name in ("kind", "name"):
             if not reference.get(name):
                 found.append(field.required(f"spec.scaleTargetRef.{name}"))

@@ -102,8 +102,6 @@ class Leases(BuiltinStrategy):
         transitions = spec.get("leaseTransitions")
         if transitions is not None and transitions < 0:
             found.append(field.invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
-        if spec.get("holderIdentity") == "":
-            found.append(field.invalid("spec.holderIdentity", "", "must not be empty"))
         return found
 
 
@@ -127,19 +125,18 @@ class PriorityClasses(BuiltinStrategy):
         obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
     def generation_content(self, obj: Json) -> object:
-        return {name: value for name, value in obj.items() if name != "metadata"}
+        return None  # it is 1 for life
 
     def validate(self, obj: Json) -> list[FieldError]:
+        found: list[FieldError] = []
         name = obj["metadata"].get("name", "")
         if name.startswith("system-"):
-            return [
-                field.forbidden(
-                    "metadata.name", "priority class names with 'system-' prefix are reserved for system use only"
-                )
-            ]
-        if obj.get("value", 0) > 1_000_000_000:
-            return [field.forbidden("value", "maximum allowed value of a user defined priority is 1000000000")]
-        return _preemption(obj)
+            text = "priority class names with 'system-' prefix are reserved for system use only."
+            text += f" error: {name} is not a known system priority class"
+            found.append(field.forbidden("metadata.name", text))
+        elif obj.get("value", 0) > 1_000_000_000:
+            found.append(field.forbidden("value", "maximum allowed value of a user defined priority is 1000000000"))
+        return found + _preemption(obj)
 
     def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
         found: list[FieldError] = []
@@ -154,7 +151,7 @@ def _preemption(obj: Json) -> list[FieldError]:
     policy = obj.get("preemptionPolicy", "PreemptLowerPriority")
     if policy in ("PreemptLowerPriority", "Never"):
         return []
-    return [field.not_supported("preemptionPolicy", policy, ["Never", "PreemptLowerPriority"])]
+    return [field.not_supported("preemptionPolicy", policy, ["PreemptLowerPriority", "Never"])]
 
 
 class RuntimeClasses(BuiltinStrategy):

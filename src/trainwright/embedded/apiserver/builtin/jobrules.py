@@ -22,6 +22,8 @@ def validate_indexes(spec: Json) -> list[FieldError]:
     if failed is not None:
         if limit is None:
             found.append(field.required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
+        if spec.get("completionMode") != "Indexed":
+            found.append(field.invalid("spec.maxFailedIndexes", failed, "requires indexed completion mode"))
         if completions is not None and failed > completions:
             found.append(field.invalid("spec.maxFailedIndexes", failed, "must be less than or equal to completions"))
     return found

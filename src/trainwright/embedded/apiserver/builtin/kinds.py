@@ -104,6 +104,7 @@ def _core() -> list[Type]:
             table=columns.PODS,
             more={"row_conditions": pod_conditions},
         ),
+        _served("", "v1", "bindings", "Binding", BuiltinStrategy(), verbs=CREATE_ONLY),
         _served(
             "", "v1", "configmaps", "ConfigMap", configuration.ConfigMaps(), short=("cm",), table=columns.CONFIG_MAPS
         ),

@@ -50,6 +50,17 @@ class Pods(StatusStrategy):
     def prepare_create(self, obj: Json) -> None:
         spec = obj["spec"]
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
+        if spec.get("schedulingGates"):
+            obj["status"]["conditions"] = [
+                {
+                    "type": "PodScheduled",
+                    "status": "False",
+                    "lastProbeTime": None,
+                    "lastTransitionTime": now_text(),
+                    "reason": "SchedulingGated",
+                    "message": "Scheduling is blocked due to non-empty scheduling gates",
+                }
+            ]
 
     def prepare_status_update(self, obj: Json, old: Json) -> None:
         obj["spec"] = old["spec"]

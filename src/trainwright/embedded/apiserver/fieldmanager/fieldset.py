@@ -117,14 +117,31 @@ def insert(target: FieldSet, path: tuple[str, ...]) -> None:
 
 
 def paths(subset: FieldSet, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    for element, child in subset.items():
-        if element == ".":
-            continue
-        path = (*prefix, element)
-        if is_member(child):
-            yield path
-        if child:
-            yield from paths(child, path)
+    """In the order messages list them: at each level first the members, then what is below."""
+    ordered = sorted((element for element in subset if element != "."), key=_rank)
+    for element in ordered:
+        if is_member(subset[element]):
+            yield (*prefix, element)
+    for element in ordered:
+        if subset[element]:
+            yield from paths(subset[element], (*prefix, element))
+
+
+def _rank(element: str) -> tuple[int, Any]:
+    """Fields, then items by key, then values, then indexes; each by what it says, numbers before texts."""
+    kind, _, rest = element.partition(":")
+    if kind == "f":
+        return 0, rest
+    value = json.loads(rest)
+    if kind == "k":
+        return 1, [(name, _value_rank(value[name])) for name in sorted(value)]
+    return (2, _value_rank(value)) if kind == "v" else (3, value)
+
+
+def _value_rank(value: Any) -> tuple[int, Any]:
+    if isinstance(value, bool):
+        return 2, value
+    return (1, value) if isinstance(value, str) else (0, value or 0)
 
 
 def leaves(subset: FieldSet) -> FieldSet:

@@ -64,6 +64,9 @@ UNTYPED.list = ListNode(atomic=True)
 
 SCALAR = Node(scalar=True)
 
+OPAQUE = Node(scalar=True, map=MapNode(atomic=True), list=ListNode(atomic=True))
+"""An object of another kind, carried as one value."""
+
 
 class Builder:
     """Builds nodes once for each named definition, so that recursive schemas end."""
@@ -89,6 +92,8 @@ class Builder:
         # A reference may carry its own map type, as `x-kubernetes-map-type: atomic` beside a $ref does.
         override = schema.get("x-kubernetes-map-type")
         key = f"{name}|{override or ''}"
+        if name.endswith("RawExtension"):
+            return OPAQUE
         node = self._named.get(key)
         if node is None:
             node = self._named[key] = Node()

@@ -8,24 +8,25 @@ through the client, and returns `Done()` or `After(seconds)`; what it raises is 
 
 How to use it:
 
-    class View(msgspec.Struct, frozen=True, gc=False):           # thin: only the fields you decide on
-        metadata: ObjectMeta                                       # name, namespace, uid, resource_version,
-        owner_references spec: dict[str, Any] = {}
+    class View(msgspec.Struct, frozen=True, gc=False):  # thin: only the fields you decide on
+        metadata: ObjectMeta
+        spec: dict[str, Any] = {}
 
     job_sets = Source(JOB_SETS, View)
-    jobs = Source(JOBS, View, indexes={"owner": lambda job: [o.uid for o in job.metadata.owner_references]})
+    jobs = Source(JOBS, View, indexes={"owner": lambda job: [o.uid for o in job.metadata.owner_references or ()]})
 
     async def reconcile(key: Key) -> Outcome:
         job_set = job_sets.store.get(key)
         if job_set is None:
-            return Done()                                          # deleted: the garbage collector does the rest
+            return Done()  # deleted: the garbage collector does the rest
         owned = jobs.store.by("owner", job_set.metadata.uid)
-        ...                                                        # await client.create(...), client.apply(...)
-        return After(30.0)                                         # or Done()
+        ...  # await client.create(...), client.apply(...)
+        return After(30.0)  # or Done()
 
-    controller = Controller("jobset", reconcile, [Watches(job_sets), Watches(jobs, controlled_by("JobSet"))], workers=2)
+    watches = [Watches(job_sets), Watches(jobs, controlled_by("JobSet"))]
+    controller = Controller("jobset", reconcile, watches, workers=2)
     async with Client.to(kubeconfig.load(path)) as client:
-        await Manager(client, [controller]).run()                  # until cancelled
+        await Manager(client, [controller]).run()  # until cancelled
 
 Rules: a `Source` whose type is not served (CRD missing) counts as synced and empty, `source.is_served` tells, and it
 comes alive by itself. Share one `Source` among controllers. Stores lag behind your own writes: make writes that can

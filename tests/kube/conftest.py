@@ -49,11 +49,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("--embedded"):
         return
     for item in items:
-        name = item.name.partition("[")[0]
         if item.path.name in notonembedded.FILES:
             item.add_marker(pytest.mark.skip(reason=notonembedded.FILES[item.path.name]))
-        elif name in notonembedded.TESTS:
-            item.add_marker(pytest.mark.xfail(reason=notonembedded.TESTS[name], strict=True))
+        elif item.name in notonembedded.TESTS:
+            item.add_marker(pytest.mark.xfail(reason=notonembedded.TESTS[item.name], strict=True))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -58,6 +58,8 @@ def build(job: Workload, index: int | None, name: str, failures: int | None = No
             annotations[INDEX_FAILURES] = str(failures)
         for container in (spec.get("initContainers") or []) + spec["containers"]:
             _add_index_variable(container)
+    if _mounts_a_token(spec):
+        spec.setdefault("serviceAccountName", "default")  # what admission fills in where there is one
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -82,6 +84,11 @@ def owner_labels(job: Workload) -> dict[str, str]:
         "controller-uid": uid,
         "job-name": name,
     }
+
+
+def _mounts_a_token(spec: JSON) -> bool:
+    sources = [source for v in spec.get("volumes") or () for source in (v.get("projected") or {}).get("sources") or ()]
+    return any("serviceAccountToken" in source for source in sources)
 
 
 def _add_index_variable(container: JSON) -> None:

@@ -14,6 +14,7 @@ from ..warnings import warn
 from .jobrules import validate_indexes, validate_policies
 from .podrules import validate_pod_spec
 from .podtemplates import default_pod_spec
+from .podwarnings import pod_warnings
 from .strategy import StatusStrategy
 
 UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
@@ -43,7 +44,7 @@ class Jobs(StatusStrategy):
         template = spec.setdefault("template", {})
         own = (template.get("metadata") or {}).get("labels")
         if own and not obj["metadata"].get("labels"):
-            obj["metadata"]["labels"] = dict(own)
+            obj["metadata"]["labels"] = own  # the very same map, as in Go: on a create they grow together
         if spec.get("completionMode") is None:
             spec["completionMode"] = "NonIndexed"
         if spec.get("suspend") is None:
@@ -93,6 +94,11 @@ class Jobs(StatusStrategy):
     def default_policy(self, user_agent: str = "") -> str:
         """An old promise of batch/v1, with a warning."""
         return "Orphan"
+
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        if old is not None and obj["spec"]["template"] == old["spec"]["template"]:
+            return []
+        return pod_warnings(obj["spec"]["template"]["spec"], "spec.template.spec")
 
     def check_delete(self, obj: Json, policy: object) -> None:
         finalizers = obj["metadata"].get("finalizers") or ()

@@ -153,17 +153,3 @@ def _toleration(toleration: Json, at: str) -> list[FieldError]:
         choices = ["NoSchedule", "PreferNoSchedule", "NoExecute"]
         found.append(field.not_supported(f"{at}.effect", effect, choices))
     return found
-
-
-def pod_warnings(spec: Json, at: str = "spec") -> list[str]:
-    """What is accepted and does nothing good."""
-    found = [
-        f'{at}.imagePullSecrets[{index}].name: invalid empty name ""'
-        for index, secret in enumerate(spec.get("imagePullSecrets") or ())
-        if not secret.get("name")
-    ]
-    for volume in spec.get("volumes") or ():
-        for source in (volume.get("projected") or {}).get("sources") or ():
-            if not source:
-                found.append(f'volume "{volume.get("name")}" (Projected) has no sources provided')
-    return found

@@ -9,8 +9,10 @@ from ....schema.errors import FieldError
 from ....schema.quantity import parse_quantity
 from ..errors import Json
 from ..fieldmanager.fieldset import FieldSet
-from .podrules import pod_warnings, validate_pod_spec
+from ..metadata import now_text
+from .podrules import validate_pod_spec
 from .podtemplates import default_pod_spec
+from .podwarnings import pod_warnings
 from .strategy import StatusStrategy
 
 _STATUS = ["get", "patch", "update"]
@@ -45,7 +47,7 @@ class Pods(StatusStrategy):
     def default(self, obj: Json) -> None:
         default_pod_spec(obj.setdefault("spec", {}), is_pod=True)
         # What an empty status becomes on the way through Go's types.
-        obj.setdefault("status", {})
+        _agree_on_address(obj.setdefault("status", {}))
 
     def prepare_create(self, obj: Json) -> None:
         spec = obj["spec"]
@@ -143,6 +145,15 @@ class Pods(StatusStrategy):
 
     def field_names(self) -> frozenset[str]:
         return frozenset(self.fields({}))
+
+
+def _agree_on_address(status: Json) -> None:
+    """podIP is the first of podIPs. Where they differ podIP counts, where one is missing the other fills it in."""
+    address, addresses = status.get("podIP"), status.get("podIPs")
+    if address and (not addresses or addresses[0].get("ip") != address):
+        status["podIPs"] = [{"ip": address}]
+    elif addresses and not address:
+        status["podIP"] = addresses[0].get("ip", "")
 
 
 def qos_class(spec: Json) -> str:

@@ -137,3 +137,24 @@ def test_struct_fields_with_members_below_become_members() -> None:
     )
     assert fieldset.ensure_fields_are_members({"f:s": {"f:k": {}}}, node) == {"f:s": {".": {}, "f:k": {}}}
     assert fieldset.ensure_fields_are_members({"f:free": {"f:k": {}}}, node) == {"f:free": {"f:k": {}}}
+
+
+def test_paths_are_listed_as_messages_list_them_members_first() -> None:
+    subset = {
+        "f:spec": {
+            'k:{"name":"b"}': {"f:x": {}},
+            'k:{"name":"a"}': {".": {}, "f:deep": {"f:x": {}}, "f:a": {}},
+            "f:z": {},
+        },
+        "f:data": {},
+    }
+    assert [fieldset.text(path) for path in fieldset.paths(subset)] == [
+        ".data",
+        ".spec.z",
+        '.spec[name="a"]',
+        '.spec[name="a"].a',
+        '.spec[name="a"].deep.x',
+        '.spec[name="b"].x',
+    ]
+    numbers = {'k:{"port":443}': {}, 'k:{"port":80}': {}, 'v:"x"': {}, "v:10": {}, "v:9": {}}
+    assert [path[0] for path in fieldset.paths(numbers)] == ['k:{"port":80}', 'k:{"port":443}', "v:9", "v:10", 'v:"x"']

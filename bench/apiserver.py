@@ -52,7 +52,13 @@ class Target:
         data = cluster.get("certificate-authority-data")
         pem = base64.b64decode(data).decode() if data else Path(cluster["certificate-authority"]).read_text()
         self.context = ssl.create_default_context(cadata=pem)
-        if "client-certificate" in user:
+        if "client-certificate-data" in user:
+            with tempfile.NamedTemporaryFile() as pair:  # ssl reads key material from files only
+                for member in ("client-certificate-data", "client-key-data"):
+                    pair.write(base64.b64decode(user[member]) + b"\n")
+                pair.flush()
+                self.context.load_cert_chain(pair.name)
+        elif "client-certificate" in user:
             self.context.load_cert_chain(user["client-certificate"], user["client-key"])
 
     @contextlib.asynccontextmanager

@@ -3,10 +3,12 @@
 FROM python:3.11-slim AS build
 WORKDIR /src
 RUN python -m venv /opt/trainwright
+COPY requirements/runtime.txt requirements/
+RUN /opt/trainwright/bin/pip install --no-cache-dir --no-compile --require-hashes -r requirements/runtime.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
 COPY manifests ./manifests
-RUN /opt/trainwright/bin/pip install --no-cache-dir --no-compile . \
+RUN /opt/trainwright/bin/pip install --no-cache-dir --no-compile --no-deps . \
     && find /opt/trainwright -name '__pycache__' -prune -exec rm -r {} + \
     && /opt/trainwright/bin/python -m compileall -q /opt/trainwright/lib
 

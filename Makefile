@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv --no-progress
 INSTALL := $(UV) pip install --quiet --compile-bytecode --require-hashes --python
+PIN := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 PYTEST := $(BIN)/pytest
 
 .DEFAULT_GOAL := help
@@ -72,10 +73,9 @@ generate: setup ## write generated files anew (CRDs, schemas)
 	$(BIN)/python tools/generate.py
 
 requirements: $(BIN)/uv ## pin the requirements anew, with hashes and without any registry's address
-	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header requirements/bootstrap.in -o requirements/bootstrap.txt
-	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --extra dev pyproject.toml -o requirements/dev.txt
-	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header requirements/torch.in -o requirements/torch.txt
-	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-header requirements/sdk.in -o requirements/sdk.txt
+	$(PIN) pyproject.toml -o requirements/runtime.txt
+	$(PIN) --extra dev pyproject.toml -o requirements/dev.txt
+	for name in bootstrap torch sdk; do $(PIN) requirements/$$name.in -o requirements/$$name.txt; done
 
 clean: ## remove the environment and caches
 	rm -rf $(VENV) $(VENV)-sdk build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -190,18 +190,22 @@ class Type:
         self.resource = self.storage_resource or (f"{self.plural}.{self.group}" if self.group else self.plural)
         head = msgspec.json.encode({"kind": self.kind, "apiVersion": self.api_version})
         self.head = head[:-1] + b","  # put in front of stored bytes
-        self.qualified_kind = f"{self.kind}.{self.group}" if self.group else self.kind
+        self._managers: dict[str, FieldManager] = {}  # by subresource
 
     @functools.cached_property
     def node(self) -> Node:
         return self.make_node()
 
-    @functools.cache  # noqa: B019  a type lives as long as the server, or is dropped with its CRD
     def field_manager(self, subresource: str = "") -> FieldManager:
-        ignored = self.strategy.ignored_on_status if subresource == "status" else self.strategy.ignored_on_main
-        if subresource == "scale":
-            ignored = {}
-        return FieldManager(self.node, self.api_version, self.kind, subresource, ignored, self.strategy.empty())
+        found = self._managers.get(subresource)
+        if found is None:
+            strategy = self.strategy
+            ignored = strategy.ignored_on_status if subresource == "status" else strategy.ignored_on_main
+            if subresource == "scale":
+                ignored = {}
+            found = FieldManager(self.node, self.api_version, self.kind, subresource, ignored, strategy.empty())
+            self._managers[subresource] = found
+        return found
 
     def whole(self, data: bytes) -> bytes:
         """Stored bytes with apiVersion and kind in front."""

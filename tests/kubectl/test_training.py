@@ -84,6 +84,34 @@ def test_describe_tells_its_story(kubectl: Kubectl, applied: str) -> None:
     assert "Complete" in told
 
 
+TOKEN_JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: token}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      volumes: [{name: token, projected: {sources: [{serviceAccountToken: {path: token, audience: somebody}}]}}]
+      containers:
+      - name: main
+        image: python
+        command: [python3, -c]
+        args: ["import base64; print(base64.urlsafe_b64decode(open('/var/run/it/token').read().split('.')[1] + '=='))"]
+        volumeMounts: [{name: token, mountPath: /var/run/it}]
+"""
+
+
+def test_a_pod_that_names_no_service_account_mounts_the_default_ones_token(kubectl: Kubectl) -> None:
+    assert kubectl("apply", "-f", "-", stdin=TOKEN_JOB).code == 0
+    done = kubectl("wait", "job/token", "--for=condition=Complete", "--timeout=60s")
+    assert done.code == 0, done.text + kubectl("describe", "pods", "-l", "job-name=token").text
+    claims = kubectl("logs", "job/token").out
+    assert "system:serviceaccount:default:default" in claims
+    assert "somebody" in claims
+    assert kubectl("delete", "job", "token").code == 0
+
+
 def test_logs_can_be_followed_while_it_runs(kubectl: Kubectl) -> None:
     slow = plain_job(
         "follow", "import time\nfor n in range(30):\n    print('tick', n, flush=True)\n    time.sleep(0.2)"

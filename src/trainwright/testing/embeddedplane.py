@@ -132,8 +132,8 @@ class EmbeddedControlPlane:
         name = f"{prefix}-{secrets.token_hex(4)}"
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels or {}}}
         self.admin.create("/api/v1/namespaces", body)
-        account = {"metadata": {"name": "default"}}
-        self.admin.create(f"/api/v1/namespaces/{name}/serviceaccounts", account)
+        account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+        self.admin.until(account, bool, what="default service account")
         return name
 
     def install_crds(self, crds: Iterable[Object]) -> None:

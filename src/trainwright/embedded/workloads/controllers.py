@@ -6,26 +6,30 @@ the node.
 
 from __future__ import annotations
 
-from trainwright.api.resources import JOB_SETS, JOBS, NODES, PODS, SERVICES
+from trainwright.api.resources import JOB_SETS, JOBS, NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, SERVICES
 from trainwright.client import Client
 from trainwright.controlloop import Clock, Controller, Source, SystemClock
 from trainwright.embedded.workloads.job.controller import JobController
 from trainwright.embedded.workloads.jobset.controller import JobSetController
 from trainwright.embedded.workloads.objects import Workload, controlled_by_uid
 from trainwright.embedded.workloads.scheduler.controller import Scheduler, node_and_waiting
+from trainwright.embedded.workloads.serviceaccounts import DefaultServiceAccounts
 
 
 def workload_controllers(client: Client, clock: Clock | None = None) -> list[Controller]:
-    """The JobSet, Job and scheduler controllers: `Manager(client, workload_controllers(client)).run()`."""
+    """JobSets, Jobs, scheduling, service accounts: `Manager(client, workload_controllers(client)).run()`."""
     clock = clock or SystemClock()
     by_owner = {"controller": controlled_by_uid}
     job_sets = Source(JOB_SETS, Workload)
     jobs = Source(JOBS, Workload, indexes=by_owner)
     services = Source(SERVICES, Workload)
     nodes = Source(NODES, Workload)
+    namespaces = Source(NAMESPACES, Workload)
+    accounts = Source(SERVICE_ACCOUNTS, Workload)
     pods = Source(PODS, Workload, indexes={**by_owner, "node": node_and_waiting})
     return [
         JobSetController(client, job_sets, jobs, services, clock).controller(),
         JobController(client, jobs, pods, clock).controller(),
         Scheduler(client, pods, nodes, clock).controller(),
+        DefaultServiceAccounts(client, namespaces, accounts, clock).controller(),
     ]

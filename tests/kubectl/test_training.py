@@ -112,6 +112,20 @@ def test_a_pod_that_names_no_service_account_mounts_the_default_ones_token(kubec
     assert kubectl("delete", "job", "token").code == 0
 
 
+def test_the_log_of_a_pod_that_cannot_start_says_that_it_waits(kubectl: Kubectl) -> None:
+    waiting = TOKEN_JOB.replace("name: token}\nspec", "name: stuck}\nspec").replace(
+        "projected: {sources: [{serviceAccountToken: {path: token, audience: somebody}}]}", "secret: {secretName: none}"
+    )
+    assert kubectl("apply", "-f", "-", stdin=waiting).code == 0
+    pods = ["-l", "job-name=stuck"]
+    assert kubectl("wait", "pod", *pods, "--for=condition=PodScheduled", "--timeout=30s").code == 0
+    said = kubectl("logs", "job/stuck")
+    assert said.code == 1
+    assert 'container "main" in pod "stuck-' in said.err
+    assert "is waiting to start: " in said.err
+    assert kubectl("delete", "job", "stuck").code == 0
+
+
 def test_logs_can_be_followed_while_it_runs(kubectl: Kubectl) -> None:
     slow = plain_job(
         "follow", "import time\nfor n in range(30):\n    print('tick', n, flush=True)\n    time.sleep(0.2)"

@@ -137,6 +137,8 @@ def _container(directory: PodDirectory, container: str) -> ContainerRecord | Non
 def _instance(directory: PodDirectory, container: str, pod: str, *, previous: bool) -> int:
     """Which run of the container is asked for. Its log is named by its restart count."""
     found = _container(directory, container)
+    if found is None and directory.record() is None:  # the API server knows the container; nothing of it runs yet
+        raise BadOption(f'container "{container}" in pod "{pod}" is waiting to start: ContainerCreating')
     if found is None:
         raise BadOption(f"container {container} is not valid for pod {pod}")
     if previous:

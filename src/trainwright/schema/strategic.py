@@ -11,6 +11,7 @@ brand-new items come before what remains.
 
 from __future__ import annotations
 
+import json
 from typing import Any, NamedTuple, Protocol
 
 _PATCH = "$patch"
@@ -195,11 +196,13 @@ def _apply_item_directives(
 
 
 def _identity(item: Any, merge_key: str) -> Any:
-    if not merge_key or not isinstance(item, dict):
-        return item
-    if merge_key not in item:
-        raise StrategicMergeError(f"map: {item} does not contain declared merge key: {merge_key}")
-    value = item[merge_key]
+    value = item
+    if merge_key and isinstance(item, dict):
+        if merge_key not in item:
+            raise StrategicMergeError(f"map: {item} does not contain declared merge key: {merge_key}")
+        value = item[merge_key]
+    if isinstance(value, dict | list):
+        return ("json", json.dumps(value, sort_keys=True))
     # 1 and True are one dictionary key in Python but two values in JSON.
     return (type(value).__name__, value) if isinstance(value, bool) else value
 

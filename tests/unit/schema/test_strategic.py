@@ -113,3 +113,11 @@ def test_merging_twice_changes_nothing_more_than_once(original: Any, patch: Any)
     assert [n for n in names(once["volumes"]) if n in names(patch)] == names(patch)
     rest = [n for n in names(original) if n not in names(patch)]
     assert [n for n in names(once["volumes"]) if n not in names(patch)] == rest
+
+
+def test_an_order_of_objects_without_a_merge_key_is_taken() -> None:
+    patch = {"l": [{"a": 1}, {"b": [2]}], "$setElementOrder/l": [{"a": 1}, {"b": [2]}]}
+    assert strategic_merge({}, patch, UNTYPED) == {"l": [{"a": 1}, {"b": [2]}]}
+    wrong = {**patch, "$setElementOrder/l": [{"c": 3}]}
+    with pytest.raises(StrategicMergeError, match="doesn't match"):
+        strategic_merge({}, wrong, UNTYPED)

@@ -94,7 +94,8 @@ def check_kind(call: Call, served: Type, value: Json) -> Any:
                 raise _unhandled(served, served.kind, why)
             raise unrecognized(call, served, why)
         if version != served.api_version:
-            if version not in served.sibling_versions and call.query.get("fieldValidation") != "Ignore":
+            ours = version.rpartition("/")[0] == served.group and version not in served.sibling_versions
+            if ours and call.query.get("fieldValidation") != "Ignore":
                 warn(f'unknown field "{name}"' for name in sorted(set(value) - {"apiVersion", "kind", "metadata"}))
             return version_mismatch(version, served.api_version)
         return None

@@ -85,7 +85,8 @@ def delete_options(call: Call) -> DeleteOptions:
         value = _body(call)
         if value.get("kind") not in (None, "", "DeleteOptions"):
             version = value.get("apiVersion", "")
-            raise bad_request(f'no kind "{value["kind"]}" is registered for version "{version}"')
+            scheme = "pkg/runtime/scheme.go:111"
+            raise bad_request(f'no kind "{value["kind"]}" is registered for version "{version}" in scheme "{scheme}"')
         options = _from_body(value)
         sent = value.get("dryRun")
         if isinstance(sent, list):

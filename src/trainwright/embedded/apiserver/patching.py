@@ -96,11 +96,13 @@ def _patch(call: Call, kind: str, options: WriteOptions) -> writing.Compute:
         if not isinstance(patched, dict):
             raise bad_request("the patch does not leave an object")
         _keep_type(served, kind, patched)
-        _check_identity(call, patched)
+        if not isinstance(patched.get("metadata"), dict):
+            patched["metadata"] = {}
         obj, unknown = _decode_patched(served, patched)
         if duplicates or unknown:
             shown = go_text(value) if kind == STRATEGIC_PATCH else json_text(patched)
             report_unknown_in_patch(duplicates, unknown, options.validation, shown)
+        check_names(call, obj)
         served.strategy.default(obj)
         return obj
 
@@ -136,13 +138,6 @@ def _keep_type(served: Type, kind: str, patched: Json) -> None:
         if why:
             raise errors.invalid("", "", "", [field.invalid("patch", json_text(patched), why)])
     patched["apiVersion"], patched["kind"] = served.api_version, served.kind
-
-
-def _check_identity(call: Call, patched: Json) -> None:
-    meta = patched.get("metadata")
-    if not isinstance(meta, dict):
-        meta = patched["metadata"] = {}
-    check_names(call, patched)
 
 
 def _decode_patched(served: Type, patched: Json) -> tuple[Json, list[str]]:

@@ -145,7 +145,7 @@ async def collect(api: Api, call: Call, chosen: Selection) -> Page:
         if exact < table.floor:
             if token:
                 raise errors.expired(STALE_CONTINUE)
-            raise errors.expired(f"The resourceVersion for the provided list is too old: {exact} ({table.floor})")
+            raise errors.expired("The resourceVersion for the provided list is too old.")
         version, source = exact, table.at(exact, call.namespace, after)
     return _page(source, chosen, version, limit)
 

@@ -134,6 +134,7 @@ async def _create_once(
 def _not_unique(error: StatusError) -> StatusError:
     error.message += ", the server was not able to generate a unique name for the object"
     error.details = {**(error.details or {}), "retryAfterSeconds": 1}
+    error.retry_after = 1
     return error
 
 

@@ -148,3 +148,21 @@ async def test_an_update_that_changes_nothing_keeps_the_version(core: Any) -> No
         core.api, core.served("configmaps"), key, lambda obj: obj or {}, WriteOptions(manager="other"), SYSTEM
     )
     assert written.obj["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+
+
+async def test_a_patch_is_decoded_before_its_name_is_judged(core: Any) -> None:
+    await core.create("configmaps", {"metadata": {"name": "c"}})
+    with pytest.raises(StatusError, match=r"cannot unmarshal object into Go struct field ObjectMeta\.metadata\.name"):
+        await patch(core, "configmaps", '{"metadata":{"name":{"x":"y"}}}', name="c")
+    with pytest.raises(StatusError, match="does not match the name on the URL"):
+        await patch(core, "configmaps", '{"metadata":{"name":"other"}}', name="c")
+
+
+@pytest.mark.parametrize(("plural", "group"), [("services", ""), ("leases", "coordination.k8s.io")])
+async def test_some_kinds_may_be_made_by_an_update(core: Any, plural: str, group: str) -> None:
+    served = core.served(plural, group)
+    obj, _ = served.strategy.decode({"apiVersion": served.api_version, "kind": served.kind, "metadata": {"name": "x"}})
+    served.strategy.default(obj)
+    obj["spec"] = {**obj.get("spec", {}), **({"clusterIP": "None"} if plural == "services" else {})}
+    key = Key(served.resource, "default", "x")
+    assert (await writing.update(core.api, served, key, lambda _: obj, WriteOptions(), SYSTEM)).created

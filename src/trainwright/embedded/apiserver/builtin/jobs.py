@@ -174,7 +174,8 @@ class Jobs(StatusStrategy):
 
     def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
         spec, before = obj["spec"], old["spec"]
-        found = self._numbers(spec) + self._selector(obj, update=True)
+        # The real server judges the numbers with the job and once more with the change: causes come twice.
+        found = 2 * self._numbers(spec) + self._selector(obj, update=True)
         if spec.get("completions") != before.get("completions") and not self._elastic(spec, before):
             found.append(field.invalid("spec.completions", spec.get("completions"), IMMUTABLE))
         if spec.get("selector") != before.get("selector"):

@@ -86,7 +86,7 @@ class Pods(StatusStrategy):
         found += self._deadline(obj["spec"], old["spec"])
         for group in ("containers", "initContainers"):
             if len(obj["spec"].get(group) or ()) != len(old["spec"].get(group) or ()):
-                return [field.forbidden(f"spec.{group}", "pod updates may not add or remove containers")]
+                return [*found, field.forbidden(f"spec.{group}", "pod updates may not add or remove containers")]
         new_spec, old_spec = _mutable_removed(obj["spec"]), _mutable_removed(old["spec"])
         if not _tolerations_only_added(obj["spec"], old["spec"]):
             text = "existing toleration can not be modified except its tolerationSeconds"

@@ -20,6 +20,7 @@ PORT_RANGE = "must be between 1 and 65535, inclusive"
 class Services(StatusStrategy):
     metadata_repeats = 1
     returns_deleted = True
+    create_on_update = True
 
     def name_faults(self, name: str) -> list[str]:
         return dns1123_label_faults(name)

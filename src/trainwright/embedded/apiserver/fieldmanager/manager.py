@@ -14,7 +14,7 @@ from .entries import Managed, identity, parts, read, write
 from .fieldset import LEAF, FieldSet
 from .nodes import Node
 from .updater import Conflicts, Owned, apply, update
-from .walk import check, fields_of
+from .walk import check, compare, fields_of
 
 Json = dict[str, Any]
 MAX_UPDATERS = 10
@@ -71,10 +71,20 @@ class FieldManager:
         metadata.pop("managedFields", None)
         if not managed.fields and live is not None and live["metadata"].get("uid"):
             return  # someone switched tracking off for this object
+        if self.subresource == "scale" and not self._known(live, new, managed):
+            metadata["managedFields"] = write(managed)
+            return
         self._update(self._bare(live), new, managed, identity(manager, "Update", self.version, self.subresource), now)
         _cap(managed)
         if managed.fields:
             metadata["managedFields"] = write(managed)
+
+    def _known(self, live: Json | None, new: Json, managed: Managed) -> bool:
+        """Whether anyone owns what a Scale changes. It carries the owners of its replicas only; without any, it looks
+        like an object that nobody tracks."""
+        changes = compare(self.node, self._bare(live), new)
+        touched = fieldset.union(changes.modified, changes.added)
+        return any(fieldset.intersection(owned.fields, touched) for owned in managed.fields.values())
 
     def _bare(self, obj: Json | None) -> Json:
         """The object without its managedFields; of nothing, the empty object."""

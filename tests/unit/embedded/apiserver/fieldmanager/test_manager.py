@@ -318,3 +318,25 @@ def test_kubectl_does_not_take_over_what_changed_since() -> None:
 def test_an_annotation_that_says_nothing_about_this_version_gives_no_rights(text: str) -> None:
     live = {"metadata": {"annotations": {lastapplied.ANNOTATION: text}}, "spec": {"color": "red"}}
     assert lastapplied.allowed_conflicts(NODE, live, VERSION) == {}
+
+
+def test_a_scale_of_replicas_that_nobody_owns_is_not_tracked() -> None:
+    scale = FieldManager(NODE, VERSION, "Thing", "scale")
+    thing = Object()
+    thing.apply("a", {"color": "red"})
+    assert thing.live is not None
+    defaulted = copy.deepcopy(thing.live)
+    defaulted["spec"]["size"] = 1
+    for live, owners in ((defaulted, ["a"]), (thing.live, ["a"])):
+        new = copy.deepcopy(live)
+        new["spec"]["size"] = 2
+        scale.update(live, new, "b", thing.now())
+        assert [entry["manager"] for entry in new["metadata"]["managedFields"]] == owners
+    thing.update("u", {"color": "red", "size": 1})
+    new = copy.deepcopy(thing.live)
+    new["spec"]["size"] = 2
+    scale.update(thing.live, new, "b", thing.now())
+    assert [(entry["manager"], entry.get("subresource")) for entry in new["metadata"]["managedFields"]] == [
+        ("a", None),
+        ("b", "scale"),
+    ]

@@ -14,7 +14,7 @@ from types import TracebackType
 import trainwright
 from trainwright.client import Client
 from trainwright.operator.certificates import Policy
-from trainwright.operator.configuration import parse
+from trainwright.operator.configfile import parse
 from trainwright.operator.manager import Operator
 from trainwright.testing.controlplane import RealControlPlane, documents
 from trainwright.testing.operators import OperatorInThread

@@ -11,19 +11,17 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 import yaml
 
 from kube.equality import env_order_is_chance, is_revision, keyed
-from trainwright.client import Client
-from trainwright.operator.configuration import StatusServerConfig, local
-from trainwright.operator.manager import Operator
+from kube.installation import USER, Installation
+from trainwright.testing import oracle
+from trainwright.testing.audit import requests
 from trainwright.testing.controlplane import RealControlPlane, documents
-from trainwright.testing.operators import OperatorInThread
 from trainwright.testing.ownership import owned_fields
-from trainwright.testing.processes import free_port
 from trainwright.testing.rest import Object
+from trainwright.testing.watchlog import WatchLog
 
 CASES = Path(__file__).resolve().parents[1] / "conformance" / "cases"
 NAMES = sorted(folder.name for folder in CASES.iterdir())
@@ -60,17 +58,15 @@ def read(path: Path) -> list[Object]:
 
 
 @pytest.fixture(scope="module")
-def operator(plane: RealControlPlane, request: pytest.FixtureRequest) -> Iterator[OperatorInThread]:
-    """With progress reporting or without: the cases say under which they were recorded."""
-    gates = {"TrainJobStatus": bool(request.param)}
-    server = StatusServerConfig(host="127.0.0.1", port=free_port())
-    configuration = msgspec.structs.replace(local(), feature_gates=gates, status_server=server)
-
-    def make(client: Client) -> Operator:
-        return Operator(client, configuration)
-
-    with OperatorInThread(plane.user_kubeconfig("conforming-operator", "system:masters"), make=make) as running:
-        yield running
+def operator(plane: RealControlPlane, request: pytest.FixtureRequest) -> Iterator[Installation]:
+    """As shipped, with progress reporting or without: the cases say under which they were recorded."""
+    begin = plane.audit_position()
+    overlay = "progress" if request.param else "manager"
+    with WatchLog(plane.admin) as log, Installation(plane, overlay=overlay) as installed:
+        yield installed
+        log.settle()
+        mine = requests(plane.audit_events(begin), user=USER)
+        oracle.check(oracle.Story(log.changes(), mine))
 
 
 class Case:
@@ -134,7 +130,7 @@ def difference(wanted: dict[str, Object], found: dict[str, Object]) -> str:
     [pytest.param((CASES / name / "features").exists(), name, id=name) for name in NAMES],
     indirect=["operator"],
 )
-def test_children_are_as_recorded(plane: RealControlPlane, operator: OperatorInThread, name: str) -> None:
+def test_children_are_as_recorded(plane: RealControlPlane, operator: Installation, name: str) -> None:
     case = Case(plane, name)
     try:
         case.create()

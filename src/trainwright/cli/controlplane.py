@@ -23,6 +23,7 @@ from pathlib import Path
 import msgspec
 import uvloop
 
+from trainwright.api.configuration import CertManagementConfig, Configuration, WebhookConfig, local
 from trainwright.cli import shipped
 from trainwright.cli.directory import ClusterDirectory
 from trainwright.cli.failure import Failure
@@ -34,7 +35,6 @@ from trainwright.embedded.apiserver import ApiServer, StoreError
 from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.node.node import LocalNode, NodeConfig
 from trainwright.embedded.workloads.controllers import workload_controllers
-from trainwright.operator.configuration import CertManagementConfig, Configuration, WebhookConfig, local
 from trainwright.operator.manager import Operator
 
 LOOPBACK = "127.0.0.1"

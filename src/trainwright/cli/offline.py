@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from trainwright.api.configuration import ConfigurationError
 from trainwright.api.runtime import TrainingRuntime, runtime_from
 from trainwright.api.schema import schema_for
 from trainwright.api.trainjob import RuntimeRef
 from trainwright.cli.documents import Document, parse, read
 from trainwright.cli.failure import Failure
-from trainwright.operator.configuration import ConfigurationError
-from trainwright.operator.configuration import parse as configuration_of
+from trainwright.operator.configfile import parse as configuration_of
 from trainwright.pipeline import Framework, Observed, PipelineError, timestamp
 from trainwright.pipeline.admission import Answer, Lookup, admit_runtime, admit_trainjob
 from trainwright.pipeline.plan import MASK

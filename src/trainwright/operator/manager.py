@@ -19,6 +19,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from trainwright.api.configuration import Configuration, local, seconds
 from trainwright.api.trainjob import TrainJob
 from trainwright.client import Client
 from trainwright.client.ratelimit import RateLimited
@@ -39,7 +40,6 @@ from trainwright.controlloop.source import KeysOf
 from trainwright.operator import pruner, rotation, trainjob, webhooks
 from trainwright.operator.admission import Admission
 from trainwright.operator.certificates import Policy
-from trainwright.operator.configuration import Configuration, local, seconds
 from trainwright.operator.endpoints import health_application, metrics_application
 from trainwright.operator.guard import RuntimeGuard
 from trainwright.operator.keys import GeneratedKeys

@@ -15,12 +15,13 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from trainwright.api.configuration import Configuration, ConfigurationError
 from trainwright.client import Client, ClientError, Connection, HttpTransport, Transport
 from trainwright.client import kubeconfig as kubeconfigs
 from trainwright.client.ratelimit import RateLimited
 from trainwright.controlloop.election import LostLease
 from trainwright.operator.certificates import Policy
-from trainwright.operator.configuration import Configuration, ConfigurationError, parse
+from trainwright.operator.configfile import parse
 from trainwright.operator.manager import NAMESPACE, Operator
 from trainwright.operator.metrics import Counted, OperatorMetrics
 from trainwright.pipeline import PipelineError

@@ -9,8 +9,8 @@ from typing import Self
 
 from aiohttp import web
 
+from trainwright.api.configuration import ConfigurationError, TLSConfig
 from trainwright.client.tls import load_chain
-from trainwright.operator.configuration import ConfigurationError, TLSConfig
 
 log = logging.getLogger(__name__)
 

@@ -10,13 +10,13 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key, l
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainwright.api.configuration import ConfigurationError
 from trainwright.api.metadata import ObjectMeta
 from trainwright.api.resources import TRAIN_JOBS
 from trainwright.api.trainjob import TrainerStatus, TrainJobStatus
 from trainwright.client import Client
 from trainwright.client.servertime import ServerTime
 from trainwright.controlloop import VirtualClock
-from trainwright.operator.configuration import ConfigurationError
 from trainwright.operator.events import Events
 from trainwright.operator.keys import GeneratedKeys, z85
 from trainwright.operator.revisions import content_of, name_of

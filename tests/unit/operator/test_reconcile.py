@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from trainwright.api.configuration import CertManagementConfig, StatusServerConfig, local
 from trainwright.client.errors import UnknownOutcome
 from trainwright.client.requests import Request
 from trainwright.client.servertime import ServerTime
 from trainwright.operator.certificates import Policy, next_material
-from trainwright.operator.configuration import CertManagementConfig, StatusServerConfig, local
 from trainwright.operator.manager import Operator
 from trainwright.plugins import load
 from trainwright.testing.processes import free_port

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
+from trainwright.api.configuration import Configuration, local
 from trainwright.client import Client
 from trainwright.client.servertime import ServerTime
 from trainwright.controlloop import VirtualClock
-from trainwright.operator.configuration import Configuration, local
 from trainwright.operator.manager import Operator
 from unit.operator.memory_api import MemoryApi, Object
 

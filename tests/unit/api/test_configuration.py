@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import trainwright
-from trainwright.operator.configuration import Configuration, ConfigurationError, parse, seconds
+from trainwright.api.configuration import Configuration, ConfigurationError, seconds
+from trainwright.operator.configfile import parse
 from trainwright.operator.run import read_configuration
 
 HEAD = "apiVersion: config.trainer.kubeflow.org/v1alpha1\nkind: Configuration\n"

@@ -1,9 +1,8 @@
-"""The configuration file (`config.trainer.kubeflow.org/v1alpha1`, kind `Configuration`), read strictly.
+"""The operator's configuration (`config.trainer.kubeflow.org/v1alpha1`, kind `Configuration`), read strictly.
 
-In: YAML text, or nothing for pure defaults. Out: a `Configuration`, or a `ConfigurationError` with every fault in it.
-All fields of the reference are here with its defaults; ours besides: `webhook.enable`,
-`statusServer.host`, `certManagement.certDir`, `runtimeGuard.enable`, `plugins.enabledPlugins` and
-`plugins.disabledPlugins`.
+In: the decoded file, or nothing for pure defaults. Out: a `Configuration`, or a `ConfigurationError` with every fault
+in it. All fields of the reference are here with its defaults; ours besides: `webhook.enable`, `statusServer.host`,
+`certManagement.certDir`, `runtimeGuard.enable`, `plugins.enabledPlugins` and `plugins.disabledPlugins`.
 """
 
 from __future__ import annotations
@@ -129,14 +128,11 @@ class Configuration(_Strict, frozen=True, forbid_unknown_fields=True, rename="ca
         return self.controller.group_kind_concurrency.get(group_kind, 1)
 
 
-def parse(text: str, *, feature_gates: str = "") -> Configuration:
-    """The configuration of a file's text, with `A=true,B=false` of the command line over its feature gates."""
-    import yaml
-
+def configuration_of(document: Any, *, feature_gates: str = "") -> Configuration:
+    """The configuration that a decoded file means, with `A=true,B=false` of the command line over its feature gates."""
     try:
-        document = yaml.load(text, Loader=_loader(yaml))  # noqa: S506 - a SafeLoader that also refuses duplicate keys
         configuration = msgspec.convert(document or {}, Configuration)
-    except (yaml.YAMLError, msgspec.ValidationError, _Duplicate) as error:
+    except msgspec.ValidationError as error:
         raise ConfigurationError(f"failed to decode config file: {error}") from error
     if configuration.api_version != API_VERSION or configuration.kind != "Configuration":
         raise ConfigurationError(
@@ -227,22 +223,3 @@ def _gates(text: str) -> dict[str, bool]:
             raise ConfigurationError(f"feature gate {part!r}: write NAME=true or NAME=false")
         gates[name] = value == "true"
     return gates
-
-
-class _Duplicate(Exception):
-    pass
-
-
-def _loader(yaml: Any) -> Any:
-    class Loader(yaml.SafeLoader):  # type: ignore[misc]
-        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-            seen = set()
-            for key_node, _ in node.value:
-                key = self.construct_object(key_node, deep=True)
-                if key in seen:
-                    raise _Duplicate(f"line {key_node.start_mark.line + 1}: duplicate field {key!r}")
-                seen.add(key)
-            mapping: dict[Any, Any] = super().construct_mapping(node, deep)
-            return mapping
-
-    return Loader

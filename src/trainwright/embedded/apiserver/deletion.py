@@ -60,6 +60,8 @@ async def delete(api: Api, served: Type, key: Key, options: DeleteOptions, user:
     while True:
         stored = api.state.head(key)
         if stored is None:
+            # What the options mean for this kind is said even of nothing.
+            served.strategy.check_delete({"metadata": {"name": key.name}}, options.policy or options.orphan)
             raise errors.not_found(served.group, served.plural, key.name)
         obj = served.whole_object(stored.data)
         served.strategy.check_delete(obj, options.policy or options.orphan)

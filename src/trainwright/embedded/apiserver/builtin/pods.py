@@ -83,10 +83,10 @@ class Pods(StatusStrategy):
         ephemeral = obj["spec"].get("ephemeralContainers")
         spec = {**obj["spec"], "ephemeralContainers": None} if ephemeral else obj["spec"]
         found = validate_pod_spec(spec, "spec", is_pod=True)
-        found += self._deadline(obj["spec"], old["spec"])
         for group in ("containers", "initContainers"):
             if len(obj["spec"].get(group) or ()) != len(old["spec"].get(group) or ()):
                 return [*found, field.forbidden(f"spec.{group}", "pod updates may not add or remove containers")]
+        found += self._deadline(obj["spec"], old["spec"])
         new_spec, old_spec = _mutable_removed(obj["spec"]), _mutable_removed(old["spec"])
         if not _tolerations_only_added(obj["spec"], old["spec"]):
             text = "existing toleration can not be modified except its tolerationSeconds"

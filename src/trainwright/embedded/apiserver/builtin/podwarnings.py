@@ -21,7 +21,7 @@ def pod_warnings(spec: Json, at: str = "spec") -> list[str]:
         if constraint.get("labelSelector") is None:
             where = f"{at}.topologySpreadConstraints[{index}].labelSelector"
             found.append(f"{where}: a null labelSelector results in matching no pod")
-    found += _port_names(spec, at)
+    found += _ports_twice(spec, at) + _port_names(spec, at)
     for container, path in _containers(spec, at):
         found += _hidden_variables(container, path)
     return found
@@ -31,6 +31,20 @@ def _containers(spec: Json, at: str) -> Iterator[tuple[Json, str]]:
     for group in ("initContainers", "containers"):
         for index, container in enumerate(spec.get(group) or ()):
             yield container, f"{at}.{group}[{index}]"
+
+
+def _ports_twice(spec: Json, at: str) -> list[str]:
+    """All containers of a pod share its address."""
+    found: list[str] = []
+    seen: dict[tuple[object, ...], str] = {}
+    for container, path in _containers(spec, at):
+        for index, port in enumerate(container.get("ports") or ()):
+            what = (port.get("containerPort"), port.get("protocol"), port.get("hostIP"), port.get("hostPort"))
+            here = f"{path}.ports[{index}]"
+            other = seen.setdefault(what, here)
+            if other != here:
+                found.append(f"{here}: duplicate port definition with {other}")
+    return found
 
 
 def _port_names(spec: Json, at: str) -> list[str]:

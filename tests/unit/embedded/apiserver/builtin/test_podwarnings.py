@@ -17,13 +17,22 @@ from trainwright.embedded.apiserver.builtin.podwarnings import pod_warnings
             "spec.topologySpreadConstraints[0].labelSelector: a null labelSelector results in matching no pod",
         ),
         (
-            {"containers": [{"ports": [{"name": "http"}]}, {"ports": [{"name": "http"}]}]},
+            {
+                "containers": [
+                    {"ports": [{"name": "http", "containerPort": 80}]},
+                    {"ports": [{"name": "http", "containerPort": 81}]},
+                ]
+            },
             'spec.containers[1].ports[0]: duplicate port name "http" with spec.containers[0].ports[0], services and'
             " probes that select ports by name will use spec.containers[0].ports[0]",
         ),
         (
             {"containers": [{"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}]},
             'spec.containers[0].env[1]: hides previous definition of "A", which may be dropped when using apply',
+        ),
+        (
+            {"containers": [{"ports": [{"containerPort": 80}]}, {"ports": [{"containerPort": 80}]}]},
+            "spec.containers[1].ports[0]: duplicate port definition with spec.containers[0].ports[0]",
         ),
         ({"imagePullSecrets": [{}]}, 'spec.imagePullSecrets[0].name: invalid empty name ""'),
     ],

@@ -1,7 +1,7 @@
 """A plain synchronous REST client for tests, so that what is under test is not what the test looks with.
 
 In: a server's address, its CA and a token or a client certificate. Out: decoded JSON. Blocking, one connection per
-request, no retries. It shares no code with `trainwright.client` on purpose.
+thread, no retries. It shares no code with `trainwright.client` on purpose.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import base64
 import http.client
 import json
 import ssl
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -56,6 +57,7 @@ class Rest:
             self._tls = ssl.create_default_context(cafile=ca)
             if client is not None:
                 self._tls.load_cert_chain(client.certificate, client.key)
+        self._kept = threading.local()
         self._headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
 
     @classmethod
@@ -87,14 +89,31 @@ class Rest:
     def raw(
         self, method: str, path: str, body: Any = None, *, content_type: str = "application/json", timeout: float = 30.0
     ) -> tuple[int, bytes]:
-        connection = self.connect(timeout)
+        data = None if body is None else json.dumps(body)
+        headers = {**self._headers, "Content-Type": content_type}
+        kept: http.client.HTTPConnection | None = getattr(self._kept, "connection", None)
+        self._kept.connection = None
+        if kept is not None and kept.sock is not None:
+            kept.sock.settimeout(timeout)
+            try:
+                return self._send(kept, method, path, data, headers)
+            except (http.client.HTTPException, ConnectionError):
+                kept.close()  # the server had closed it meanwhile: once more, on a fresh one
+        return self._send(self.connect(timeout), method, path, data, headers)
+
+    def _send(
+        self, connection: http.client.HTTPConnection, method: str, path: str, data: str | None, headers: dict[str, str]
+    ) -> tuple[int, bytes]:
+        """One exchange. The connection is kept for this thread's next, since a TLS handshake costs more than most."""
         try:
-            data = None if body is None else json.dumps(body)
-            connection.request(method, path, data, {**self._headers, "Content-Type": content_type})
+            connection.request(method, path, data, headers)
             answer = connection.getresponse()
-            return answer.status, answer.read()
-        finally:
+            body = answer.read()
+        except BaseException:
             connection.close()
+            raise
+        self._kept.connection = connection
+        return answer.status, body
 
     def request(self, method: str, path: str, body: Any = None, **options: Any) -> Object:
         code, answer = self.raw(method, path, body, **options)

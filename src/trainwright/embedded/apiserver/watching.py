@@ -4,8 +4,9 @@ In: the table's events as they are committed. Out: lines of JSON, chunk-framed o
 to every watcher's transport. A watcher that does not read is cut off when its buffer grows too large; it will list
 again.
 
-A watch is in one of three places, in this order: initial state, events kept in the window, live events. There is no
-await between reading the window and joining the live watchers, so nothing is missed or doubled.
+A watch is in one of three places, in this order: initial state, events kept in the window, live events. Events that
+wait to be sent go out first, and there is no await between reading the window and joining the live watchers, so
+nothing is missed or doubled.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def chunk(line: bytes) -> bytes:
 
 
 class LiveWatch:
-    """One watcher. `deliver` is called for every event of its table, on the event loop."""
+    """One watcher. `deliver` is called with the events of its table, in bunches, on the event loop."""
 
     def __init__(self, transport: asyncio.WriteTransport, encoder: Encoder, namespace: str, chosen: Selection) -> None:
         self.transport = transport
@@ -92,11 +93,13 @@ class LiveWatch:
         self.chosen = chosen
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def deliver(self, event: Event) -> None:
-        frame = self.frame_of(event)
-        if frame is None or self.done.done():
+    def deliver(self, events: list[Event]) -> None:
+        if self.done.done():
             return
-        self.transport.write(frame)
+        frames = [frame for event in events if (frame := self.frame_of(event)) is not None]
+        if not frames:
+            return
+        self.transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
         if self.transport.get_write_buffer_size() > MAX_BUFFER:
             self.transport.abort()
             self.close()
@@ -196,6 +199,7 @@ async def watch(api: Api, call: Call, request: web.BaseRequest, headers: dict[st
     table = api.state.table(call.served.resource)
     encoder = Encoder(call.served, form, call.query.get("includeObject"))
     live = LiveWatch(transport, encoder, call.namespace, chosen)
+    table.tell_now()  # what is already in the window must not come a second time
     frames = _backlog(api, call, table, live, start)
     if frames is None:
         transport.write(_too_old(start.version, table.floor))
@@ -205,7 +209,7 @@ async def watch(api: Api, call: Call, request: web.BaseRequest, headers: dict[st
         transport.write(b"".join(frames))
     table.watchers[live] = None
     try:
-        await _serve(api, live, start)
+        await _serve(api, table, live, start)
     finally:
         table.watchers.pop(live, None)
     if not transport.is_closing():
@@ -233,7 +237,7 @@ def _too_old(wanted: int, oldest: int) -> bytes:
     return chunk(encode(event) + b"\n")
 
 
-async def _serve(api: Api, live: LiveWatch, start: Start) -> None:
+async def _serve(api: Api, table: Table, live: LiveWatch, start: Start) -> None:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + start.seconds
     while not live.done.done():
@@ -243,4 +247,5 @@ async def _serve(api: Api, live: LiveWatch, start: Start) -> None:
         pause = min(left, BOOKMARK_SECONDS) if start.bookmarks else left
         await asyncio.wait([live.done], timeout=pause)
         if start.bookmarks and not live.done.done() and deadline - loop.time() > 0:
+            table.tell_now()  # a bookmark says that everything up to its version was sent
             live.transport.write(live.encoder.bookmark(api.state.version))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,16 @@ def obj(name: str, **metadata: Any) -> dict[str, Any]:
 
 
 class Watcher:
-    def __init__(self) -> None:
+    def __init__(self, *, seconds: float = 0.0) -> None:
+        self.seconds = seconds
         self.events: list[tuple[str, str, int]] = []
+        self.deliveries = 0
         self.closed = False
 
-    def deliver(self, event: Event) -> None:
-        self.events.append((event.type, event.current.key.name, event.version))
+    def deliver(self, events: list[Event]) -> None:
+        time.sleep(self.seconds)
+        self.deliveries += 1
+        self.events += [(event.type, event.current.key.name, event.version) for event in events]
 
     def close(self) -> None:
         self.closed = True
@@ -77,6 +82,29 @@ async def test_watchers_hear_of_changes_in_their_order(state: State) -> None:
     await put(state, "a")
     await delete(state, "a")
     assert watcher.events == [("ADDED", "a", 1), ("MODIFIED", "a", 2), ("DELETED", "a", 3)]
+
+
+async def test_what_is_committed_together_is_told_together(state: State) -> None:
+    watcher = Watcher()
+    state.table("configmaps").watchers[watcher] = None
+    writes = [state.put(key(f"n{number}"), obj(f"n{number}"))[1] for number in range(200)]
+    await asyncio.gather(*writes)
+    assert [version for _, _, version in watcher.events] == list(range(1, 201))
+    assert watcher.deliveries < 20  # group commit: the first write alone, the rest in a few batches
+
+
+async def test_after_a_slow_telling_events_gather_and_come_once_and_in_order(state: State) -> None:
+    slow, watcher = Watcher(seconds=0.005), Watcher()
+    table = state.table("configmaps")
+    table.watchers.update({slow: None, watcher: None})
+    await put(state, "a")
+    await put(state, "b")
+    assert watcher.events == [("ADDED", "a", 1)]
+    table.tell_now()
+    assert watcher.events == [("ADDED", "a", 1), ("ADDED", "b", 2)]
+    await put(state, "c")
+    await asyncio.sleep(0.1)
+    assert watcher.events == slow.events == [("ADDED", "a", 1), ("ADDED", "b", 2), ("ADDED", "c", 3)]
 
 
 async def test_a_namespace_is_read_in_the_order_of_names(state: State) -> None:

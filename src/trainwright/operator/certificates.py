@@ -75,7 +75,8 @@ def next_material(stored: Material | None, policy: Policy, now: datetime, *, inj
         return _issue(stored.authorities, stored.authority_key, policy, now) if trusted else None
     if len(stored.authorities) > 1 and settled:
         return msgspec.structs.replace(stored, authorities=stored.authorities[-1:], changed_at=now.timestamp())
-    if _parse(stored.certificate).not_valid_after_utc <= soon:
+    ends = _parse(stored.certificate).not_valid_after_utc
+    if ends <= soon and ends < newest.not_valid_after_utc:  # one that lasts as long as its CA waits for the next CA
         return _issue(stored.authorities, stored.authority_key, policy, now)
     return None
 

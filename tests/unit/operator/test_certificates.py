@@ -129,6 +129,22 @@ def test_over_thirty_years_whoever_trusts_the_last_bundle_can_check_the_next_cer
     assert certificate(stored.authorities[-1]).not_valid_after_utc > now
 
 
+@pytest.mark.parametrize("late", [0, 1, 300, 599])
+def test_a_certificate_renewed_right_before_its_ca_is_due_does_not_hold_up_the_next_ca(late: int) -> None:
+    due = START + timedelta(days=POLICY.authority_days - POLICY.renew_days)
+    first = fresh()
+    renewed = next_material(first, POLICY, due - timedelta(seconds=600 - late), injected=True)
+    assert renewed is not None
+    assert renewed.authorities == first.authorities
+    for seconds in range(0, 1200, 60):
+        joined = next_material(renewed, POLICY, due + timedelta(seconds=seconds), injected=True)
+        if joined is not None:
+            break
+    assert joined is not None
+    assert joined.authorities[:-1] == first.authorities
+    assert joined.certificate == renewed.certificate
+
+
 def damaged(kind: str) -> Material:
     it = fresh()
     other_authority, other_key = make_authority(POLICY, START)

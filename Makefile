@@ -6,6 +6,7 @@ UV := $(BIN)/uv --no-progress
 INSTALL := $(UV) pip install --quiet --compile-bytecode --require-hashes --python
 PIN := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 PYTEST := $(BIN)/pytest
+KUBE_PROGRAMS := $(BIN)/python tests/kube/binaries/build.py all
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-torch demo check test test-kubectl test-sdk test-kube test-embedded test-long generate requirements clean
@@ -61,10 +62,12 @@ test-sdk: setup-torch $(VENV)-sdk/ready ## the Kubeflow SDK, unmodified, against
 	TRAINWRIGHT_PYTHON=$(abspath $(BIN)/python) $(VENV)-sdk/bin/pytest tests/sdk
 
 test-kube: setup ## the operator on a real control plane; builds its programs once, with Go
-	$(PYTEST) tests/kube
+	@$(KUBE_PROGRAMS) >/dev/null
+	$(PYTEST) -n 2 --dist loadgroup tests/kube
 
 test-embedded: setup ## the same suite on the local control plane instead; what it cannot have is skipped by name
-	$(PYTEST) tests/kube --embedded
+	@$(KUBE_PROGRAMS) >/dev/null
+	$(PYTEST) -n 2 --dist loadgroup tests/kube --embedded
 
 test-long: setup-torch ## the long counts: hundreds of kills, full fuzzing
 	TRAINWRIGHT_KILL_ROUNDS=200 TRAINWRIGHT_FUZZ=10 $(PYTEST) --timeout 3600 tests/embedded/apiserver

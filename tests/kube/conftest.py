@@ -1,4 +1,4 @@
-"""One real control plane per test session; every test gets its own namespace in it.
+"""One real control plane per test worker; every test gets its own namespace in it.
 
 These tests need Go once, to build the programs: they are collected only when this folder is named (`make test-kube`).
 """
@@ -46,6 +46,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        # Two workers, two planes: the files of the operator stay together, for one judges what the others did.
+        group = "operator" if item.path.name.startswith("test_operator_") else "rest"
+        item.add_marker(pytest.mark.xdist_group(group))
     if not config.getoption("--embedded"):
         return
     for item in items:

@@ -256,6 +256,7 @@ class RealControlPlane:
             "--shutdown-delay-duration=0s",
             f"--audit-log-path={self.audit_log}",
             f"--audit-policy-file={policy}",
+            "--audit-log-maxsize=100000",  # in MB: by default it starts a new file after 100, and we read one
             "--audit-log-mode=batch",
             "--audit-log-batch-max-wait=200ms",
             "--audit-log-batch-throttle-enable=false",

@@ -15,8 +15,11 @@ import pytest
 from kube import notonembedded
 from kube.binaries import build
 from kube.crds import install_crds
+from trainwright.testing import oracle
+from trainwright.testing.audit import requests
 from trainwright.testing.controlplane import RealControlPlane
 from trainwright.testing.embeddedplane import EmbeddedControlPlane, NotOnEmbedded
+from trainwright.testing.watchlog import COLLECTIONS, WatchLog
 
 HERE = Path(__file__).resolve().parent
 
@@ -88,6 +91,26 @@ def plane(
         print(f"control plane ready in {running.seconds_to_ready:.1f} s", file=sys.stderr)
         yield running
     shutil.rmtree(directory / "etcd", ignore_errors=True)
+
+
+JUDGED = ("test_conformance_kube.py", "test_crashes.py", "test_operator_")
+
+
+@pytest.fixture(autouse=True)
+def judged(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whatever a test is about, the oracle judges at its end what operators did meanwhile."""
+    if not request.path.name.startswith(JUDGED) or "plane" not in request.fixturenames:
+        yield
+        return
+    bare = "bare_plane" in request.fixturenames  # JobSet comes later there
+    judge: RealControlPlane = request.getfixturevalue("bare_plane" if bare else "plane")
+    begin = judge.audit_position()
+    collections = [path for path in COLLECTIONS if not (bare and path.endswith("/jobsets"))]
+    with WatchLog(judge.admin, collections) as log:
+        yield
+        log.settle()
+        mine = requests(judge.audit_events(begin), agent="trainwright")
+        oracle.check(oracle.Story(log.changes(), mine))
 
 
 @pytest.fixture

@@ -62,7 +62,9 @@ class Request:
         return f"{self.verb} {self.full_resource} {where} by {self.user}{dry}: {self.code}"
 
 
-def requests(events: Iterable[Object], *, user: str | None = None, namespace: str | None = None) -> list[Request]:
+def requests(
+    events: Iterable[Object], *, user: str | None = None, namespace: str | None = None, agent: str = ""
+) -> list[Request]:
     """Requests in the order of their answers. A watch counts when it starts, everything else when it ends."""
     found = []
     for event in events:
@@ -73,6 +75,8 @@ def requests(events: Iterable[Object], *, user: str | None = None, namespace: st
         if user is not None and request.user != user:
             continue
         if namespace is not None and request.namespace != namespace:
+            continue
+        if not request.agent.startswith(agent):
             continue
         found.append(request)
     return sorted(found, key=lambda request: request.at)

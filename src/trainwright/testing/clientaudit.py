@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from trainwright.client.aio import USER_AGENT
 from trainwright.client.requests import Request
 from trainwright.testing.faults import Answered, FaultyTransport
 from trainwright.testing.rest import Object
@@ -22,10 +23,11 @@ from trainwright.testing.rest import Object
 WRITES = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
-def events(kubeconfig: Path, transport: FaultyTransport) -> Iterator[Object]:
+def events(kubeconfig: Path, transport: FaultyTransport, since: float = 0.0) -> Iterator[Object]:
     user = user_of(kubeconfig)
     for answered in list(transport.answered):
-        yield _event(user, answered)
+        if answered.at >= since:
+            yield _event(user, answered)
 
 
 def user_of(kubeconfig: Path) -> str:
@@ -71,6 +73,7 @@ def _event(user: str, answered: Answered) -> Object:
         "verb": what,
         "requestURI": request.target,
         "user": {"username": user},
+        "userAgent": USER_AGENT,
         "objectRef": target,
         "responseStatus": {"code": answered.status},
         "stageTimestamp": datetime.datetime.fromtimestamp(answered.at, datetime.UTC).isoformat(),

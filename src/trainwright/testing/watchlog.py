@@ -25,10 +25,13 @@ COLLECTIONS = (
     "/api/v1/secrets",
 )
 
+LISTED = "LISTED"
+
 
 @dataclass(frozen=True)
 class Change:
-    """One event of a watch. `at` is this machine's clock when it arrived; the order is `version`'s."""
+    """One event of a watch, or what was there before (`LISTED`, at its last version). `at` is this machine's clock when
+    it arrived; the order is `version`'s."""
 
     type: str
     kind: str
@@ -72,7 +75,7 @@ class WatchLog:
             listed = self._rest.get(path)
             kind = str(listed["kind"]).removesuffix("List")
             for item in listed["items"]:
-                self._record("ADDED", kind, item)
+                self._record(LISTED, kind, item)
             version = str(listed["metadata"]["resourceVersion"])
             thread = threading.Thread(
                 target=self._follow, args=(path, kind, version), name=f"watch {path}", daemon=True

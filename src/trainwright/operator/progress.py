@@ -18,6 +18,7 @@ from trainwright.api.resources import TRAIN_JOBS
 from trainwright.client import ApiError, Client, ClientError, Invalid, NotFound
 from trainwright.client.errors import BadRequest
 from trainwright.controlloop import Clock
+from trainwright.operator.reports import ReportInvalid, TrainerStatus, read_report
 from trainwright.operator.tokens import Tokens, bearer
 
 log = logging.getLogger(__name__)
@@ -28,25 +29,6 @@ LARGEST_BODY = 65536
 WRITE_INTERVAL_SECONDS = 0.2  # between two writes for one TrainJob
 
 JSON = dict[str, Any]
-
-
-class _Metric(msgspec.Struct, omit_defaults=True):
-    name: str = ""
-    value: str = ""
-
-
-class TrainerStatus(msgspec.Struct, omit_defaults=True, rename="camel"):
-    progress_percentage: int | None = None
-    estimated_remaining_seconds: int | None = None
-    metrics: list[_Metric] | None = None
-    last_updated_time: str | None = None
-
-
-class Report(msgspec.Struct, omit_defaults=True, rename="camel"):
-    trainer_status: TrainerStatus | None = None
-
-
-_decoder = msgspec.json.Decoder(Report)
 
 
 class Refusal(Exception):
@@ -178,8 +160,8 @@ class ProgressServer:
         if not allowed:
             raise Refusal(403, "Forbidden", "Forbidden")
         try:
-            report = _decoder.decode(await request.read())
-        except (msgspec.DecodeError, msgspec.ValidationError, web.HTTPRequestEntityTooLarge) as error:
+            report = read_report(await request.read())
+        except (ReportInvalid, web.HTTPRequestEntityTooLarge) as error:
             raise Refusal(422, "Invalid payload", "Invalid") from error
         if report.trainer_status is not None:
             await self._store(namespace, name, report.trainer_status)

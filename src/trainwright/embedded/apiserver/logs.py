@@ -96,7 +96,7 @@ def _address(api: Api, pod: Json) -> str:
     node_name = (pod.get("spec") or {}).get("nodeName", "")
     stored = api.state.get(Key("nodes", "", node_name))
     if stored is None:
-        raise errors.not_found("", "nodes", node_name)
+        raise errors.not_found("", "pods", node_name)  # the real server names the resource of the request
     status = stored.decode().get("status") or {}
     port = ((status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}).get("Port", 0)
     for address in status.get("addresses") or ():

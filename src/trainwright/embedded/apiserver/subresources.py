@@ -144,9 +144,14 @@ async def binding(api: Api, call: Call) -> Answer:
         bound, _ = table.decode("core/v1.Binding", value)
     except ValueError as error:
         raise bad_request(f'Binding in version "v1" cannot be handled as a Binding: {error}') from None
-    node = (bound.get("target") or {}).get("name", "")
-    if not node:
-        raise errors.invalid("", "Binding", call.name, [field.required("target.name")])
+    _same_name(call, bound, "Binding")
+    target = bound.get("target") or {}
+    node = target.get("name", "")
+    faults = [] if node else [field.required("target.name")]
+    if target.get("kind", "") not in ("", "Node"):
+        faults.append(field.not_supported("target.kind", target["kind"], ["Node", "<empty>"]))
+    if faults:
+        raise errors.invalid("", "Binding", call.name, faults)
 
     def compute(obj: Json | None) -> Json:
         assert obj is not None
@@ -160,6 +165,9 @@ async def binding(api: Api, call: Call) -> Answer:
             )
         if spec.get("nodeName"):
             text = f'pod {call.name} is already assigned to node "{spec["nodeName"]}"'
+            raise errors.conflict("", "pods/binding", call.name, text)
+        if spec.get("schedulingGates"):
+            text = f"pod {call.name} has non-empty .spec.schedulingGates"
             raise errors.conflict("", "pods/binding", call.name, text)
         spec["nodeName"] = node
         if wanted.get("annotations"):
@@ -178,6 +186,11 @@ async def binding(api: Api, call: Call) -> Answer:
     await writing.bind(api, call.served, Key("pods", call.namespace, call.name), compute, options)
     body: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
     return json_answer(201, body)
+
+
+def _same_name(call: Call, body: Json, kind: str) -> None:
+    if (body.get("metadata") or {}).get("name", "") != call.name:
+        raise bad_request(f"name in URL does not match name in {kind} object")
 
 
 async def bind_by_body(api: Api, call: Call) -> Answer:
@@ -213,8 +226,9 @@ async def eviction(api: Api, call: Call) -> Answer:
     """A delete by another name: there are no disruption budgets here."""
     if call.method != "POST":
         raise errors.method_not_allowed()
-    _stored(api, call)
     value, _ = parse_body(call, call.served)
+    _same_name(call, value, "Eviction")
+    _stored(api, call)
     options = value.get("deleteOptions") or {}
     if not isinstance(options, dict):
         raise bad_request("deleteOptions must be an object")

@@ -9,26 +9,12 @@ from ....schema.errors import FieldError
 from ....schema.names import config_key_faults, dns1123_label_faults, dns1123_subdomain_faults, label_key_faults
 from ....schema.quantity import QuantityError, parse_quantity
 from ..errors import Json
+from .downwardapi import VARIABLE_FIELDS, field_reference, resource_reference
+from .mountrules import validate_mounts
 
 RANGE_PORT = "must be between 1 and 65535, inclusive"
 RANGE_ID = "must be between 0 and 2147483647, inclusive"
 AT_LEAST_ZERO = "must be greater than or equal to 0"
-FIELD_PATHS = frozenset(
-    {
-        *("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"),
-        *(
-            "status.hostIP",
-            "status.hostIPs",
-            "status.podIP",
-            "status.podIPs",
-            "metadata.labels",
-            "metadata.annotations",
-        ),
-    }
-)
-RESOURCE_FIELDS = tuple(
-    f"{group}.{name}" for group in ("limits", "requests") for name in ("cpu", "ephemeral-storage", "memory")
-)
 SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 STANDARD = frozenset({"cpu", "memory", "ephemeral-storage"})
@@ -51,7 +37,7 @@ def validate_container(
     found += _ports(container.get("ports") or [], f"{at}.ports", host_network)
     found += _environment(container.get("env") or [], f"{at}.env")
     found += _environment_from(container.get("envFrom") or [], f"{at}.envFrom")
-    found += _mounts(container.get("volumeMounts") or [], f"{at}.volumeMounts", volumes)
+    found += validate_mounts(container, f"{at}.volumeMounts", volumes)
     for index, device in enumerate(container.get("volumeDevices") or ()):
         if device.get("name", "") not in volumes:
             found.append(field.not_found(f"{at}.volumeDevices[{index}].name", device.get("name", "")))
@@ -180,18 +166,9 @@ def _source(variable: Json, at: str) -> list[FieldError]:
 def _reference(reference: Json, kind: str, at: str) -> list[FieldError]:
     found: list[FieldError] = []
     if kind == "fieldRef":
-        path = reference.get("fieldPath", "")
-        if not path:
-            found.append(field.required(f"{at}.fieldPath"))
-        elif path.partition("[")[0] not in FIELD_PATHS:
-            text = f"error converting fieldPath: field label not supported: {path}"
-            found.append(field.invalid(f"{at}.fieldPath", path, text))
+        found += field_reference(reference, at, VARIABLE_FIELDS)
     elif kind == "resourceFieldRef":
-        resource = reference.get("resource", "")
-        if not resource:
-            found.append(field.required(f"{at}.resource"))
-        elif resource not in RESOURCE_FIELDS and ".hugepages-" not in resource:
-            found.append(field.not_supported(f"{at}.resource", resource, RESOURCE_FIELDS))
+        found += resource_reference(reference, at, volume=False)
     elif kind in ("configMapKeyRef", "secretKeyRef"):
         name, key = reference.get("name", ""), reference.get("key", "")
         found += [field.invalid(f"{at}.name", name, text) for text in dns1123_subdomain_faults(name)]
@@ -214,39 +191,6 @@ def _environment_from(sources: list[Json], at: str) -> list[FieldError]:
         elif len(kinds) > 1:
             found.append(field.invalid(at, "", "may not have more than one field specified at a time"))
     return found
-
-
-# ---------------------------------------------------------------------------------------------------------- mounts
-
-
-def _mounts(mounts: list[Json], at: str, volumes: dict[str, Json]) -> list[FieldError]:
-    found: list[FieldError] = []
-    paths: set[str] = set()
-    for index, mount in enumerate(mounts):
-        where = f"{at}[{index}]"
-        name = mount.get("name", "")
-        if not name:
-            found.append(field.required(f"{where}.name"))
-        if name not in volumes:
-            found.append(field.not_found(f"{where}.name", name))
-        path = mount.get("mountPath", "")
-        if not path:
-            found.append(field.required(f"{where}.mountPath"))
-        if path in paths:
-            found.append(field.invalid(f"{where}.mountPath", path, "must be unique"))
-        paths.add(path)
-        for member in ("subPath", "subPathExpr"):
-            if mount.get(member):
-                # The real server leaves the index out of this path.
-                found += [field.invalid(f"{at}.{member}", mount[member], t) for t in path_faults(mount[member])]
-    return found
-
-
-def path_faults(path: str) -> list[str]:
-    """A path below something: relative, and never upwards."""
-    if path.startswith("/"):
-        return ["must be a relative path"]
-    return ["must not contain '..'"] if ".." in path.split("/") else []
 
 
 # ---------------------------------------------------------------------------------------------------------- resources

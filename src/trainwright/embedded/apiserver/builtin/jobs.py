@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....schema import errors as field
 from ....schema.errors import FieldError
-from ....schema.selectors import selector_of
+from ....schema.names import dns1123_label_faults
 from ..errors import Json
 from ..metadata import annotation_faults, label_faults
 from ..state import Stored
 from ..warnings import warn
-from .jobrules import validate_indexes, validate_policies
+from .jobrules import success_policy_text, validate_numbers, validate_policies
+from .jobselectors import NAME_LABELS, UID_LABELS, generated_selector, selector_faults
+from .jobstatus import status_changes
+from .jobtemplates import template_changes
 from .podrules import validate_pod_spec
 from .podtemplates import default_pod_spec
 from .podwarnings import pod_warnings
 from .strategy import StatusStrategy
 
-UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
-NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")
 MAX_INT32 = 2**31 - 1
-AT_LEAST_ZERO = "must be greater than or equal to 0"
 IMMUTABLE = "field is immutable"
-LITERAL_NULL = field.OMITTED  # absent labels print as a bare null
-MISMATCH = "`selector` does not match template `labels`"
+NAME_WARNING = (
+    "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior;"
+    " a DNS label is recommended"
+)
+MANY_INDEXES = (
+    "spec: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4,"
+    " Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
+)
 PRESERVED = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set"
     " propagationPolicy=Orphan to suppress this warning"
@@ -32,6 +36,7 @@ PRESERVED = (
 
 class Jobs(StatusStrategy):
     tracks_generation = True
+    metadata_repeats = 1
 
     def default(self, obj: Json) -> None:
         spec = obj.setdefault("spec", {})
@@ -64,13 +69,14 @@ class Jobs(StatusStrategy):
         spec, meta = obj["spec"], obj["metadata"]
         if spec.get("manualSelector"):
             return
+        # What the client set itself stays; if it is wrong, validation says so.
         labels = spec["template"].setdefault("metadata", {}).setdefault("labels", {})
         for name in NAME_LABELS:
-            labels[name] = meta.get("name", "")
+            labels.setdefault(name, meta.get("name", ""))
         for name in UID_LABELS:
-            labels[name] = meta.get("uid", "")
+            labels.setdefault(name, meta.get("uid", ""))
         selector = spec.setdefault("selector", {}).setdefault("matchLabels", {})
-        selector["batch.kubernetes.io/controller-uid"] = meta.get("uid", "")
+        selector.setdefault("batch.kubernetes.io/controller-uid", meta.get("uid", ""))
 
     def on_read(self, obj: Json) -> None:
         """Defaulting gives a job the labels of its template. The generated ones come too late for it on a create, so
@@ -96,9 +102,18 @@ class Jobs(StatusStrategy):
         return "Orphan"
 
     def warnings(self, obj: Json, old: Json | None) -> list[str]:
-        if old is not None and obj["spec"]["template"] == old["spec"]["template"]:
+        spec = obj["spec"]
+        found: list[str] = []
+        if old is None:
+            faults = dns1123_label_faults(obj["metadata"].get("name", ""))
+            found = [f"{NAME_WARNING}: [{' '.join(faults)}]"] if faults else []
+        elif spec == old["spec"]:
             return []
-        return pod_warnings(obj["spec"]["template"]["spec"], "spec.template.spec")
+        if spec.get("completionMode") == "Indexed" and (spec.get("completions") or 0) > 100_000:
+            found += [MANY_INDEXES] if (spec.get("parallelism") or 0) > 10_000 else []
+        if old is None or spec["template"] != old["spec"]["template"]:
+            found += pod_warnings(spec["template"]["spec"], "spec.template.spec")
+        return found
 
     def check_delete(self, obj: Json, policy: object) -> None:
         finalizers = obj["metadata"].get("finalizers") or ()
@@ -108,15 +123,16 @@ class Jobs(StatusStrategy):
     # ------------------------------------------------------------------------------------------------ rules
 
     def validate(self, obj: Json) -> list[FieldError]:
-        spec = obj["spec"]
-        found = self._numbers(spec)
+        return generated_selector(obj) + self._spec(obj["spec"]) + self._hostnames(obj)
+
+    def _spec(self, spec: Json) -> list[FieldError]:
         template = spec["template"]
+        found = validate_numbers(spec) + validate_policies(spec)
         found += label_faults((template.get("metadata") or {}).get("labels") or {}, "spec.template.labels")
         found += annotation_faults(
             (template.get("metadata") or {}).get("annotations") or {}, "spec.template.annotations"
         )
         found += validate_pod_spec(template["spec"], "spec.template.spec", is_pod=False)
-        found += self._selector(obj)
         restart = template["spec"].get("restartPolicy", "")
         if restart in ("", "Always"):
             found.append(field.required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"'))
@@ -125,103 +141,47 @@ class Jobs(StatusStrategy):
         elif spec.get("podFailurePolicy") is not None and restart != "Never":
             text = 'only "Never" is supported when podFailurePolicy is specified'
             found.append(field.invalid("spec.template.spec.restartPolicy", restart, text))
-        return found
+        return found + selector_faults(spec)
 
     @staticmethod
-    def _numbers(spec: Json) -> list[FieldError]:
-        found: list[FieldError] = []
-        names = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
-        for name in (*names, "backoffLimitPerIndex", "maxFailedIndexes"):
-            value = spec.get(name)
-            if value is not None and value < 0:
-                found.append(field.invalid(f"spec.{name}", value, AT_LEAST_ZERO))
-        mode = spec.get("completionMode")
-        if mode not in (None, "NonIndexed", "Indexed"):
-            found.append(field.not_supported("spec.completionMode", mode, ["NonIndexed", "Indexed"]))
-        if mode == "Indexed":
-            if spec.get("completions") is None:
-                text = "when completion mode is Indexed"
-                found.append(field.required("spec.completions", text))
-            elif (spec.get("parallelism") or 0) > 100_000:
-                text = "must be less than or equal to 100000 when completion mode is Indexed"
-                found.append(field.invalid("spec.parallelism", spec["parallelism"], text))
-        return found + validate_indexes(spec) + validate_policies(spec)
-
-    @staticmethod
-    def _selector(obj: Json, *, update: bool = False) -> list[FieldError]:
-        spec = obj["spec"]
-        selector = spec.get("selector")
-        labels = (spec["template"].get("metadata") or {}).get("labels")
-        shown = labels or LITERAL_NULL
-        text = MISMATCH if labels else f"null: {MISMATCH}"
-        found: list[FieldError] = []
-        if not selector:
-            if not spec.get("manualSelector"):
-                return []
-            found.append(field.required("spec.selector"))
-        if not selector or not selector_of(selector).matches(labels or {}):
-            found.append(field.invalid("spec.template.metadata.labels", shown, text))
-        if selector and not spec.get("manualSelector"):
-            uid = obj["metadata"].get("uid", "")
-            wanted = {"batch.kubernetes.io/controller-uid": uid}
-            match = selector.get("matchLabels") or {}
-            if match not in (wanted, {"controller-uid": uid}) or selector.get("matchExpressions"):
-                found.append(field.invalid("spec.selector", selector, "`selector` not auto-generated"))
-                if update and not selector_of(selector).matches(labels or {}):
-                    # The real server asks the same question of the labels once more.
-                    found.append(field.invalid("spec.template.metadata.labels", shown, text))
-        return found
+    def _hostnames(obj: Json) -> list[FieldError]:
+        """Each pod of an indexed job is called after its index: the longest of these names must be a hostname."""
+        spec, name = obj["spec"], obj["metadata"].get("name", "")
+        if spec.get("completionMode") != "Indexed" or (spec.get("completions") or 0) <= 0:
+            return []
+        longest = f"{name}-{spec['completions'] - 1}"
+        if not dns1123_label_faults(longest):
+            return []
+        text = f"will not able to create pod with invalid DNS label: {longest}"
+        return [field.invalid("metadata.name", name, text)]
 
     def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
         spec, before = obj["spec"], old["spec"]
-        # The real server judges the numbers with the job and once more with the change: causes come twice.
-        found = 2 * self._numbers(spec) + self._selector(obj, update=True)
-        if spec.get("completions") != before.get("completions") and not self._elastic(spec, before):
-            found.append(field.invalid("spec.completions", spec.get("completions"), IMMUTABLE))
-        if spec.get("selector") != before.get("selector"):
-            found.append(field.invalid("spec.selector", spec.get("selector"), IMMUTABLE))
-        if _template_fixed(spec["template"], before, old) != _template_fixed(before["template"], before, old):
-            at = "spec.template.spec" if _suspended_before_start(before, old) else "spec.template"
-            found.append(field.invalid(at, spec["template"], IMMUTABLE))
-        for name in ("completionMode", "podFailurePolicy", "successPolicy", "backoffLimitPerIndex", "managedBy"):
+        # The real server judges the spec with the job and once more with the change: causes come twice.
+        found = self.validate(obj) + self._spec(spec)
+        if spec.get("completions") != before.get("completions"):
+            if spec.get("completionMode") != "Indexed":
+                found.append(field.invalid("spec.completions", spec.get("completions"), IMMUTABLE))
+            elif spec.get("completions") not in (None, spec.get("parallelism")):
+                text = "can only be modified in tandem with spec.parallelism"
+                found.append(field.invalid("spec.completions", spec["completions"], text))
+        found += template_changes(spec["template"], old)
+        for name in ("selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy"):
             if spec.get(name) != before.get(name):
                 found.append(field.invalid(f"spec.{name}", spec.get(name), IMMUTABLE))
+        if spec.get("successPolicy") != before.get("successPolicy"):
+            text = success_policy_text(spec.get("successPolicy"))
+            found.append(field.invalid("spec.successPolicy", field.OMITTED, f"{text}: {IMMUTABLE}"))
         return found
 
-    @staticmethod
-    def _elastic(spec: Json, before: Json) -> bool:
-        """An indexed job may grow or shrink if completions and parallelism move together."""
-        if spec.get("completionMode") != "Indexed" or before.get("completionMode") != "Indexed":
-            return False
-        return spec.get("completions") is not None and spec.get("completions") == spec.get("parallelism")
-
     def validate_status_update(self, obj: Json, old: Json) -> list[FieldError]:
-        status = obj.get("status") or {}
-        return [
-            field.invalid(f"status.{name}", status[name], AT_LEAST_ZERO)
-            for name in ("active", "ready", "succeeded", "failed", "terminating")
-            if (status.get(name) or 0) < 0
-        ]
+        return status_changes(obj, old)
 
     def fields(self, obj: Json) -> dict[str, str]:
         return {"status.successful": str((obj.get("status") or {}).get("succeeded", 0))}
 
     def field_names(self) -> frozenset[str]:
         return frozenset({"status.successful"})
-
-
-def _template_fixed(template: Json, before: Json, old: Json) -> Any:
-    """The parts of a template that never change; a suspended job that never started may still be placed elsewhere."""
-    if not _suspended_before_start(before, old):
-        return template
-    meta = {k: v for k, v in (template.get("metadata") or {}).items() if k not in ("labels", "annotations")}
-    movable = ("nodeSelector", "tolerations", "affinity", "schedulingGates")
-    spec = {k: v for k, v in template["spec"].items() if k not in movable}
-    return {"metadata": meta, "spec": spec}
-
-
-def _suspended_before_start(before: Json, old: Json) -> bool:
-    return bool(before.get("suspend")) and (old.get("status") or {}).get("startTime") is None
 
 
 def from_storage(obj: Json) -> Json:

@@ -93,8 +93,7 @@ def _names(spec: Json, at: str) -> list[FieldError]:
 
 def _placement(spec: Json, at: str) -> list[FieldError]:
     found = label_faults(spec.get("nodeSelector") or {}, f"{at}.nodeSelector")
-    for index, toleration in enumerate(spec.get("tolerations") or []):
-        found += _toleration(toleration, f"{at}.tolerations[{index}]")
+    found += validate_tolerations(spec, at)
     gates: set[str] = set()
     for index, gate in enumerate(spec.get("schedulingGates") or ()):
         where, name = f"{at}.schedulingGates[{index}]", gate.get("name", "")
@@ -130,6 +129,13 @@ def _security(spec: Json, at: str) -> list[FieldError]:
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         text = "ShareProcessNamespace and HostPID cannot both be enabled"
         found.append(field.invalid(f"{at}.securityContext.shareProcessNamespace", True, text))
+    return found
+
+
+def validate_tolerations(spec: Json, at: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    for index, toleration in enumerate(spec.get("tolerations") or []):
+        found += _toleration(toleration, f"{at}.tolerations[{index}]")
     return found
 
 

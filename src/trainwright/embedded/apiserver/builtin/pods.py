@@ -10,6 +10,7 @@ from ....schema.quantity import parse_quantity
 from ..errors import Json
 from ..fieldmanager.fieldset import FieldSet
 from ..metadata import now_text
+from .podchanges import spec_changes, status_changes
 from .podrules import validate_pod_spec
 from .podtemplates import default_pod_spec
 from .podwarnings import pod_warnings
@@ -31,11 +32,6 @@ SUBRESOURCES: dict[str, Any] = {
 }
 UNSUPPORTED = frozenset({"attach", "exec", "portforward", "proxy", "ephemeralcontainers", "resize"})
 IGNORED_ON_STATUS: FieldSet = {"f:spec": {}, "f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}}
-IMMUTABLE = (
-    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
-    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
-    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
-)
 
 
 class Pods(StatusStrategy):
@@ -74,45 +70,20 @@ class Pods(StatusStrategy):
                 meta.pop(name, None)
         qos = (old.get("status") or {}).get("qosClass")
         if qos:
-            obj.setdefault("status", {})["qosClass"] = qos
+            obj.setdefault("status", {}).setdefault("qosClass", qos)
 
     def validate(self, obj: Json) -> list[FieldError]:
-        return validate_pod_spec(obj["spec"], "spec", is_pod=True)
-
-    def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
-        ephemeral = obj["spec"].get("ephemeralContainers")
-        spec = {**obj["spec"], "ephemeralContainers": None} if ephemeral else obj["spec"]
+        spec = obj["spec"]
         found = validate_pod_spec(spec, "spec", is_pod=True)
-        for group in ("containers", "initContainers"):
-            if len(obj["spec"].get(group) or ()) != len(old["spec"].get(group) or ()):
-                return [*found, field.forbidden(f"spec.{group}", "pod updates may not add or remove containers")]
-        found += self._deadline(obj["spec"], old["spec"])
-        new_spec, old_spec = _mutable_removed(obj["spec"]), _mutable_removed(old["spec"])
-        if not _tolerations_only_added(obj["spec"], old["spec"]):
-            text = "existing toleration can not be modified except its tolerationSeconds"
-            return [field.forbidden("spec.tolerations", text)]
-        if new_spec != old_spec:
-            found.append(field.forbidden("spec", IMMUTABLE + difference(old_spec, new_spec)))
-        for index, container in enumerate(obj["spec"].get("containers") or ()):
-            if not container.get("image"):
-                found.append(field.required(f"spec.containers[{index}].image"))
+        if spec.get("nodeName") and spec.get("schedulingGates"):
+            found.append(field.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
         return found
 
-    @staticmethod
-    def _deadline(new: Json, old: Json) -> list[FieldError]:
-        at = "spec.activeDeadlineSeconds"
-        wanted, before = new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
-        if wanted is not None:
-            if wanted < 0 or wanted > 2**31 - 1:
-                return [field.invalid(at, wanted, "must be between 0 and 2147483647, inclusive")]
-            if before is not None and before < wanted:
-                return [field.invalid(at, wanted, "must be less than or equal to previous value")]
-        elif before is not None:
-            return [field.invalid(at, None, "must not update from a positive integer to nil value")]
-        return []
+    def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
+        return spec_changes(obj["spec"], old["spec"])
 
     def validate_status_update(self, obj: Json, old: Json) -> list[FieldError]:
-        return []
+        return list(status_changes(obj, old))
 
     def warnings(self, obj: Json, old: Json | None) -> list[str]:
         return pod_warnings(obj["spec"]) if old is None else []
@@ -178,25 +149,3 @@ def qos_class(spec: Json) -> str:
     if guaranteed and requests == limits:
         return "Guaranteed"
     return "Burstable"
-
-
-def _mutable_removed(spec: Json) -> Json:
-    copy = {key: value for key, value in spec.items() if key not in ("activeDeadlineSeconds", "tolerations")}
-    for group in ("containers", "initContainers"):
-        if group in copy:
-            copy[group] = [{k: v for k, v in c.items() if k != "image"} for c in copy[group]]
-    return copy
-
-
-def _tolerations_only_added(new: Json, old: Json) -> bool:
-    def known(toleration: Json) -> tuple[Any, ...]:
-        return tuple(toleration.get(name) for name in ("key", "operator", "value", "effect"))
-
-    kept = {known(t) for t in new.get("tolerations") or ()}
-    return all(known(t) in kept for t in old.get("tolerations") or ())
-
-
-def difference(old: Json, new: Json) -> str:
-    """Which fields differ, in place of Go's dump of both structs."""
-    changed = sorted(key for key in {**old, **new} if old.get(key) != new.get(key))
-    return "\n" + ", ".join(changed) + "\n"

@@ -34,11 +34,7 @@ def default_pod_spec(spec: Json, *, is_pod: bool) -> None:
 
 def default_container(container: Json, *, host_network: bool = False) -> None:
     if not container.get("imagePullPolicy"):
-        image = container.get("image", "")
-        name = image.rpartition("/")[2].partition("@")[0]
-        _, found, tag = name.partition(":")
-        latest = "@" not in image and (not found or tag == "latest")
-        container["imagePullPolicy"] = "Always" if latest else "IfNotPresent"
+        container["imagePullPolicy"] = _pull_policy(container.get("image", ""))
     if not container.get("terminationMessagePath"):
         container["terminationMessagePath"] = "/dev/termination-log"
     if not container.get("terminationMessagePolicy"):
@@ -59,6 +55,13 @@ def default_container(container: Json, *, host_network: bool = False) -> None:
     for hook in (container.get("lifecycle") or {}).values():
         if isinstance(hook, dict) and hook.get("httpGet") is not None:
             _http_get(hook["httpGet"])
+
+
+def _pull_policy(image: str) -> str:
+    """What may change under its name is fetched anew."""
+    name = image.rpartition("/")[2].partition("@")[0]
+    _, found, tag = name.partition(":")
+    return "Always" if "@" not in image and (not found or tag == "latest") else "IfNotPresent"
 
 
 def _probe(probe: Json) -> None:
@@ -85,6 +88,8 @@ def _volume(volume: Json) -> None:
         source = volume.get(name)
         if source is not None:
             source.setdefault("defaultMode", 420)
+    if volume.get("image") is not None:
+        volume["image"].setdefault("pullPolicy", _pull_policy(volume["image"].get("reference", "")))
     if volume.get("hostPath") is not None:
         volume["hostPath"].setdefault("type", "")
     for item in (volume.get("downwardAPI") or {}).get("items") or ():

@@ -11,6 +11,23 @@ from .strategy import StatusStrategy
 MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 
 
+def validate_claim_spec(spec: Json, at: str) -> list[FieldError]:
+    """The rules of a claim, also of one that a pod's volume makes."""
+    found: list[FieldError] = []
+    modes = spec.get("accessModes") or []
+    if not modes:
+        found.append(field.required(f"{at}.accessModes", "at least 1 access mode is required"))
+    found += [field.not_supported(f"{at}.accessModes", mode, MODES) for mode in modes if mode not in MODES]
+    amount = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if amount is None:
+        found.append(field.required(f"{at}.resources[storage]"))
+    elif not parse_quantity("0") < parse_quantity(amount):
+        found.append(field.invalid(f"{at}.resources[storage]", amount, "must be greater than zero"))
+    if spec.get("volumeMode") not in (None, "Block", "Filesystem"):
+        found.append(field.not_supported(f"{at}.volumeMode", spec["volumeMode"], ["Block", "Filesystem"]))
+    return found
+
+
 class PersistentVolumeClaims(StatusStrategy):
     returns_deleted = True
 
@@ -26,20 +43,7 @@ class PersistentVolumeClaims(StatusStrategy):
             finalizers.append("kubernetes.io/pvc-protection")
 
     def validate(self, obj: Json) -> list[FieldError]:
-        spec = obj["spec"]
-        found: list[FieldError] = []
-        modes = spec.get("accessModes") or []
-        if not modes:
-            found.append(field.required("spec.accessModes", "at least 1 access mode is required"))
-        found += [field.not_supported("spec.accessModes", mode, MODES) for mode in modes if mode not in MODES]
-        amount = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
-        if amount is None:
-            found.append(field.required("spec.resources[storage]"))
-        elif not parse_quantity("0") < parse_quantity(amount):
-            found.append(field.invalid("spec.resources[storage]", amount, "must be greater than zero"))
-        if spec.get("volumeMode") not in (None, "Block", "Filesystem"):
-            found.append(field.not_supported("spec.volumeMode", spec["volumeMode"], ["Block", "Filesystem"]))
-        return found
+        return validate_claim_spec(obj["spec"], "spec")
 
     def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
         def fixed(spec: Json) -> Json:

@@ -7,7 +7,9 @@ from ....schema.errors import FieldError
 from ....schema.names import dns1123_label_faults
 from ....schema.quantity import parse_quantity
 from ..errors import Json
-from .containerrules import path_faults
+from .downwardapi import VOLUME_FIELDS, field_reference, resource_reference
+from .mountrules import below_unreserved
+from .storage import validate_claim_spec
 
 MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 # The order in which kube-apiserver looks at sources: the second it meets is one too many.
@@ -54,7 +56,9 @@ def _source(volume: Json, at: str) -> list[FieldError]:
     if host_path is not None:
         if not host_path.get("path"):
             found.append(field.required(f"{at}.hostPath.path"))
-        if host_path.get("type", "") not in HOST_PATHS:
+        elif ".." in host_path["path"].split("/"):
+            found.append(field.invalid(f"{at}.hostPath.path", host_path["path"], "must not contain '..'"))
+        if host_path.get("path") and host_path.get("type", "") not in HOST_PATHS:
             found.append(field.not_supported(f"{at}.hostPath.type", host_path["type"], HOST_PATHS))
     claim = volume.get("persistentVolumeClaim")
     if claim is not None and not claim.get("claimName"):
@@ -63,15 +67,42 @@ def _source(volume: Json, at: str) -> list[FieldError]:
     if limit is not None and parse_quantity(limit) < parse_quantity("0"):
         text = "SizeLimit field must be a valid resource quantity"
         found.append(field.forbidden(f"{at}.emptyDir.sizeLimit", text))
+    if volume.get("downwardAPI") is not None:
+        found += _mode(volume["downwardAPI"], f"{at}.downwardAPI")
+        for item in volume["downwardAPI"].get("items") or ():
+            found += _own_file(item, f"{at}.downwardAPI")
+    return found + _remote(volume, at)
+
+
+def _remote(volume: Json, at: str) -> list[FieldError]:
+    """What comes from elsewhere."""
+    found: list[FieldError] = []
+    nfs, csi, ephemeral, image = (volume.get(name) for name in ("nfs", "csi", "ephemeral", "image"))
+    if nfs is not None:
+        found += [field.required(f"{at}.nfs.{name}") for name in ("server", "path") if not nfs.get(name)]
+        if not nfs.get("path", "").startswith("/"):
+            found.append(field.invalid(f"{at}.nfs.path", nfs.get("path", ""), "must be an absolute path"))
+    if csi is not None and not csi.get("driver"):
+        found.append(field.required(f"{at}.csi.driver"))
+    if ephemeral is not None:
+        template = ephemeral.get("volumeClaimTemplate")
+        if template is None:
+            found.append(field.required(f"{at}.ephemeral.volumeClaimTemplate"))
+        else:
+            found += validate_claim_spec(template.get("spec") or {}, f"{at}.ephemeral.volumeClaimTemplate.spec")
+    if image is not None and not image.get("reference"):
+        found.append(field.required(f"{at}.image.reference"))
     return found
+
+
+def _mode(source: Json, at: str) -> list[FieldError]:
+    mode = source.get("defaultMode")
+    return [] if mode is None or 0 <= mode <= 0o777 else [field.invalid(f"{at}.defaultMode", mode, MODE)]
 
 
 def _files(source: Json, at: str) -> list[FieldError]:
     """Mode and items of what becomes files."""
-    found: list[FieldError] = []
-    mode = source.get("defaultMode")
-    if mode is not None and not 0 <= mode <= 0o777:
-        found.append(field.invalid(f"{at}.defaultMode", mode, MODE))
+    found = _mode(source, at)
     for index, item in enumerate(source.get("items") or ()):
         where = f"{at}.items[{index}]"
         if not item.get("key"):
@@ -79,26 +110,74 @@ def _files(source: Json, at: str) -> list[FieldError]:
         if not item.get("path"):
             found.append(field.required(f"{where}.path"))
         else:
-            found += [field.invalid(f"{where}.path", item["path"], text) for text in path_faults(item["path"])]
+            found += [field.invalid(f"{where}.path", item["path"], text) for text in below_unreserved(item["path"])]
         if item.get("mode") is not None and not 0 <= item["mode"] <= 0o777:
             found.append(field.invalid(f"{where}.mode", item["mode"], MODE))
     return found
 
 
-def _projected(source: Json, at: str, account: bool) -> list[FieldError]:
+def _own_file(item: Json, at: str) -> list[FieldError]:
+    """A file with a field of the pod. The real server leaves the item's index out of the path."""
     found: list[FieldError] = []
+    path, reference, resource = item.get("path", ""), item.get("fieldRef"), item.get("resourceFieldRef")
+    if not path:
+        found.append(field.required(f"{at}.path"))
+    found += [field.invalid(f"{at}.path", path, text) for text in below_unreserved(path)]
+    if reference is not None:
+        found += field_reference(reference, f"{at}.fieldRef", VOLUME_FIELDS)
+        if resource is not None:
+            text = "fieldRef and resourceFieldRef can not be specified simultaneously"
+            found.append(field.invalid(at, "resource", text))
+    elif resource is not None:
+        found += resource_reference(resource, f"{at}.resourceFieldRef", volume=True)
+    else:
+        found.append(field.required(at, "one of fieldRef and resourceFieldRef is required"))
+    if item.get("mode") is not None and not 0 <= item["mode"] <= 0o777:
+        found.append(field.invalid(f"{at}.mode", item["mode"], MODE))
+    return found
+
+
+def _projected(source: Json, at: str, account: bool) -> list[FieldError]:
+    found = _mode(source, at)
+    paths: set[str] = set()
+
+    def take(path: str, shown: str) -> None:
+        if path and path in paths:
+            found.append(field.invalid(at, shown, "conflicting duplicate paths"))
+        paths.add(path)
+
     for index, entry in enumerate(source.get("sources") or ()):
         where = f"{at}.sources[{index}]"
         for kind in ("secret", "configMap"):
             if entry.get(kind) is not None:
-                if not entry[kind].get("name"):
+                name = entry[kind].get("name", "")
+                if not name:
                     found.append(field.required(f"{where}.{kind}.name"))
                 found += _files(entry[kind], f"{where}.{kind}")
-        token = entry.get("serviceAccountToken")
-        if token is not None:
-            if not token.get("path"):
-                found.append(field.required(f"{at}.path"))
-            if not account:
-                text = "must not be specified when serviceAccountName is not set"
-                found.append(field.forbidden(f"{where}.serviceAccountToken", text))
+                for item in entry[kind].get("items") or ():
+                    take(item.get("path", ""), name)
+        for item in (entry.get("downwardAPI") or {}).get("items") or ():
+            found += _own_file(item, f"{where}.downwardAPI")
+            take(item.get("path", ""), item.get("path", ""))
+        if entry.get("serviceAccountToken") is not None:
+            found += _token(entry["serviceAccountToken"], f"{where}.serviceAccountToken", at, account)
+        if len(entry) > 1:
+            found.append(field.forbidden(where, "may not specify more than 1 volume type per source"))
+    return found
+
+
+def _token(token: Json, at: str, projected: str, account: bool) -> list[FieldError]:
+    found: list[FieldError] = []
+    seconds, path = token.get("expirationSeconds") or 0, token.get("path", "")
+    if seconds < 600:
+        text = "may not specify a duration less than 10 minutes"
+        found.append(field.invalid(f"{at}.expirationSeconds", seconds, text))
+    if seconds > 1 << 32:
+        text = "may not specify a duration larger than 2^32 seconds"
+        found.append(field.invalid(f"{at}.expirationSeconds", seconds, text))
+    if not path:
+        found.append(field.required(f"{projected}.path"))
+    found += [field.invalid(f"{projected}.path", path, text) for text in below_unreserved(path)]
+    if not account:
+        found.append(field.forbidden(at, "must not be specified when serviceAccountName is not set"))
     return found

@@ -12,6 +12,7 @@ from .namespaces import Namespaces
 from .peers import Peers
 from .registry import Registry
 from .state import State
+from .store import Key
 from .types import Type
 
 
@@ -19,6 +20,7 @@ class Api:
     def __init__(self, state: State, registry: Registry) -> None:
         self.state = state
         self.registry = registry
+        self.unsettled: dict[Key, int] = {}  # objects to be stored anew by the next write, with their version
         self.peers = Peers()
         self.namespaces = Namespaces(self)
         self.admission = Admission(self)

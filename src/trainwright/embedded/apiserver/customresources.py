@@ -188,9 +188,9 @@ def check_metadata(meta: Json) -> list[str]:
         if name in decoded:
             meta[name] = decoded[name]
         elif name in table.types()["meta/v1.ObjectMeta"]:
-            if name == "managedFields" and meta[name] == []:
-                continue
             del meta[name]
+    if meta.get("managedFields") == []:
+        del meta["managedFields"]  # only `[{}]` switches tracking off: an empty list does not survive Go's decoder
     return nested
 
 

@@ -70,7 +70,8 @@ def read_object(call: Call, served: Type, validation: str) -> Json:
     value, duplicates = parse_body(call, served)
     wrong_version = check_kind(call, served, value)
     obj, unknown = decode_object(served, value)
-    if wrong_version:
+    if wrong_version:  # of an object of another type only the metadata is known
+        report_unknown(served, duplicates, [path for path in unknown if path.startswith("metadata.")], validation)
         raise wrong_version
     report_unknown(served, duplicates, unknown, validation)
     served.strategy.default(obj)
@@ -141,9 +142,11 @@ def decode_object(served: Type, value: Json) -> tuple[Json, list[str]]:
     try:
         return served.strategy.decode(value)
     except ValueError as error:
-        raise bad_request(
-            f'{served.kind} in version "{served.version}" cannot be handled as a {served.kind}: {error}'
-        ) from None
+        raise _unhandled(served, value.get("kind") or served.kind, str(error), _bare_version(value)) from None
+
+
+def _bare_version(value: Json) -> str:
+    return str(value.get("apiVersion") or "").rpartition("/")[2]
 
 
 def strict_texts(duplicates: list[str], unknown: list[str]) -> list[str]:

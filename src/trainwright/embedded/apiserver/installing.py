@@ -35,4 +35,5 @@ async def install(api: Api, served: Type, namespace: str, manifest: Json, option
         return decoded
 
     key = Key(served.resource, namespace, name)
-    await writing.update(api, served, key, compute, options, SYSTEM, applied=True, allow_create=True, retry=True)
+    applied = writing.Application()
+    await writing.update(api, served, key, compute, options, SYSTEM, applied=applied, allow_create=True, retry=True)

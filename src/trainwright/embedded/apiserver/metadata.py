@@ -19,6 +19,7 @@ from .warnings import warn
 ANNOTATIONS_LIMIT = 256 * 1024
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, so no words
 _STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
+SYSTEM_FIELDS = ("uid", "resourceVersion", "generation", "creationTimestamp", "selfLink")
 IMMUTABLE = "field is immutable"
 NameFaults = Callable[[str], list[str]]
 

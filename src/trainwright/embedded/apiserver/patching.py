@@ -18,6 +18,7 @@ from . import errors, metadata, reading, writing
 from .api import Api
 from .bodies import parse_json, parse_yaml, unsupported_body
 from .decoding import report_unknown, report_unknown_in_patch, wrong_type
+from .equality import same
 from .errors import Json, StatusError, bad_request
 from .fieldmanager.manager import Applied, FieldManager, refuse_managed_fields
 from .fieldmanager.walk import go_text
@@ -47,7 +48,8 @@ async def patch(api: Api, call: Call) -> Answer:
     if api.state.head(key) is None and (kind != APPLY_YAML or call.subresource):
         # The patch is read only once there is an object to use it on.
         raise errors.not_found(served.group, served.plural, call.name)
-    compute = _apply(call, options) if kind == APPLY_YAML else _patch(call, kind, options)
+    applied = writing.Application() if kind == APPLY_YAML else None
+    compute = _patch(call, kind, options) if applied is None else _apply(call, options, applied)
     written = await writing.update(
         api,
         served,
@@ -56,8 +58,8 @@ async def patch(api: Api, call: Call) -> Answer:
         options,
         call.user,
         subresource=call.subresource,
-        applied=kind == APPLY_YAML,
-        allow_create=kind == APPLY_YAML,
+        applied=applied,
+        allow_create=applied is not None,
         retry=True,
     )
     return reading.object_answer(call, written.obj, 201 if written.created else 200, form)
@@ -169,7 +171,7 @@ def check_names(call: Call, obj: Json) -> None:
 # ---------------------------------------------------------------------------------------------------------- apply
 
 
-def _apply(call: Call, options: WriteOptions) -> writing.Compute:
+def _apply(call: Call, options: WriteOptions, application: writing.Application) -> writing.Compute:
     served = call.served
     manager = served.field_manager(call.subresource)
     applied, duplicates = _applied(call, manager)
@@ -185,10 +187,18 @@ def _apply(call: Call, options: WriteOptions) -> writing.Compute:
         check_names(call, obj)
         # Unknown fields were refused by their absence from the schema; those it leaves free are dropped in silence.
         decoded, _ = _decode_patched(served, obj)
+        application.settled = not served.custom or _says_the_same(decoded, obj)
         served.strategy.default_applied(decoded)
         return decoded
 
     return compute
+
+
+def _says_the_same(decoded: Json, merged: Json) -> bool:
+    """Whether decoding left all of an object as it was, but for metadata that the server fills in."""
+    given = {name: value for name, value in merged["metadata"].items() if name not in metadata.SYSTEM_FIELDS}
+    kept = {name: value for name, value in decoded["metadata"].items() if name not in metadata.SYSTEM_FIELDS}
+    return same({**decoded, "metadata": kept}, {**merged, "metadata": given})
 
 
 # Controllers apply the same bytes over and over; parsing and measuring them once makes that cheap.

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from ...schema import errors as field
+from ...schema.gotext import json_text
 from ...schema.jsonpatch import PatchError, json_patch, merge_patch
 from . import deletion, errors, jsonpath, metadata, namespaces, patching, reading, writing
 from .api import Api
-from .bodies import parse_json
+from .bodies import parse_json, unsupported_body
 from .builtin.pods import UNSUPPORTED
-from .decoding import parse_body, read_object
+from .decoding import parse_body, read_object, report_unknown_in_patch
 from .errors import Json, StatusError, bad_request
 from .requests import Answer, Call, json_answer
 from .store import Key
@@ -58,17 +59,13 @@ def _scale_of(call: Call, obj: Json) -> Json:
 async def scale(api: Api, call: Call) -> Answer:
     if call.method == "GET":
         return json_answer(200, _scale_of(call, _stored(api, call)))
-    if call.method not in ("PUT", "PATCH"):
-        raise errors.method_not_allowed()
     options = call.write_options("PatchOptions" if call.method == "PATCH" else "UpdateOptions")
     path = call.served.subresources["scale"]["paths"]["specReplicasPath"].strip(".").split(".")
 
     def compute(obj: Json | None) -> Json:
         assert obj is not None
-        wanted = _wanted_scale(call, _scale_of(call, obj))
+        wanted = _wanted_scale(call, _scale_of(call, obj), options.validation)
         replicas = (wanted.get("spec") or {}).get("replicas", 0)
-        if not isinstance(replicas, int) or isinstance(replicas, bool):
-            raise bad_request("Scale: spec.replicas must be a whole number")
         version = (wanted.get("metadata") or {}).get("resourceVersion")
         if version:
             obj["metadata"]["resourceVersion"] = version
@@ -91,31 +88,42 @@ async def scale(api: Api, call: Call) -> Answer:
     return json_answer(200, _scale_of(call, written.obj))
 
 
-def _wanted_scale(call: Call, current: Json) -> Json:
+UNREGISTERED = 'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"'
+
+
+def _wanted_scale(call: Call, current: Json, validation: str) -> Json:
     if call.method == "PUT":
         value, _ = parse_body(call, call.served)
-        if value.get("kind") not in (None, "Scale"):
-            raise bad_request(f"the object provided is unrecognized (must be of type Scale): {value.get('kind')}")
-        name = (value.get("metadata") or {}).get("name")
-        if name and name != call.name:
-            raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
-        return value
+        if (value.get("apiVersion") or "autoscaling/v1", value.get("kind") or "Scale") != ("autoscaling/v1", "Scale"):
+            raise bad_request(UNREGISTERED)
+        try:
+            wanted: Json = table.decode("autoscaling/v1.Scale", value)[0]
+        except ValueError:
+            raise bad_request(UNREGISTERED) from None
+        wanted.setdefault("metadata", {})
+        patching.check_names(call, wanted)
+        return wanted
     try:
-        value, _ = parse_json(call.body)
+        change, duplicates = parse_json(call.body)
     except ValueError as error:
         raise bad_request(f"error decoding patch: {error}") from None
-    if call.content_type == patching.MERGE_PATCH and isinstance(value, dict):
-        patched = merge_patch(current, value)
+    if call.content_type == patching.MERGE_PATCH and isinstance(change, dict):
+        patched = merge_patch(current, change)
     elif call.content_type == patching.JSON_PATCH:
         try:
-            patched = json_patch(current, value)
+            patched = json_patch(current, change)
         except PatchError as error:
-            raise StatusError(422, str(error), details={}) from None
+            raise StatusError(422, patching.REJECTED, details={}) from error
     else:
-        raise StatusError(415, "415: Unsupported Media Type", details={})
+        raise unsupported_body(f"{patching.JSON_PATCH}, {patching.MERGE_PATCH}, {patching.APPLY_YAML}")
     if not isinstance(patched, dict):
         raise bad_request("the patch does not leave an object")
-    return patched
+    try:
+        wanted, unknown = table.decode("autoscaling/v1.Scale", patched)
+    except ValueError as error:
+        raise errors.invalid("", "", "", [field.invalid("patch", json_text(patched), str(error))]) from None
+    report_unknown_in_patch(duplicates, unknown, validation, json_text(patched))
+    return wanted
 
 
 # ---------------------------------------------------------------------------------------------------------- namespaces
@@ -259,7 +267,7 @@ HANDLERS: dict[tuple[str, str], Handler] = {
 def handler_of(call: Call) -> Handler | None:
     """The handler of a subresource that is not `status` or `log`."""
     if call.subresource == "scale" and "scale" in call.served.subresources:
-        return scale
+        return scale if call.method in ("GET", "PUT", "PATCH") else None
     found = HANDLERS.get((call.served.resource, call.subresource))
     if found is None and call.served.resource == "pods" and call.subresource in UNSUPPORTED:
         raise refuse(call)

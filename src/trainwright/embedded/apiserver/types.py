@@ -201,9 +201,13 @@ class Type:
         if found is None:
             strategy = self.strategy
             ignored = strategy.ignored_on_status if subresource == "status" else strategy.ignored_on_main
+            replicas: tuple[str, ...] = ()
             if subresource == "scale":
                 ignored = {}
-            found = FieldManager(self.node, self.api_version, self.kind, subresource, ignored, strategy.empty())
+                replicas = tuple(self.subresources["scale"]["paths"]["specReplicasPath"].strip(".").split("."))
+            found = FieldManager(
+                self.node, self.api_version, self.kind, subresource, ignored, strategy.empty(), replicas
+            )
             self._managers[subresource] = found
         return found
 

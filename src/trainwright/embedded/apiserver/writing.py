@@ -19,6 +19,7 @@ import msgspec
 
 from ...schema import errors as field
 from . import errors, metadata
+from .equality import same
 from .errors import Json, StatusError
 from .fieldmanager.entries import same_but_times
 from .state import Stored
@@ -60,6 +61,16 @@ class User(msgspec.Struct, frozen=True):
 SYSTEM = User("system:apiserver", groups=("system:masters",))
 
 
+class Application(msgspec.Struct):
+    """What is known of a server-side apply besides its object, once that was computed.
+
+    The merged object is stored as it was written: empty maps, nulls in labels and fields that pruning drops vanish only
+    when it is read. Until it is written in its settled form, no write leaves it as it is.
+    """
+
+    settled: bool = True
+
+
 class Written(msgspec.Struct):
     """The object as stored, and whether it is new."""
 
@@ -85,7 +96,14 @@ async def create(api: Api, served: Type, namespace: str, obj: Json, options: Wri
 
 
 async def _create_once(
-    api: Api, served: Type, namespace: str, obj: Json, options: WriteOptions, user: User, *, applied: bool = False
+    api: Api,
+    served: Type,
+    namespace: str,
+    obj: Json,
+    options: WriteOptions,
+    user: User,
+    *,
+    applied: Application | None = None,
 ) -> Json:
     meta = obj["metadata"]
     now = metadata.now_text()
@@ -94,13 +112,13 @@ async def _create_once(
         api.namespaces.check_create(served, namespace, meta.get("name", ""))
     else:
         meta.pop("namespace", None)
-    if not applied and meta.get("resourceVersion") not in (None, "", "0"):
+    if applied is None and meta.get("resourceVersion") not in (None, "", "0"):
         raise errors.bad_request("resourceVersion should not be set on objects to be created")
     meta.pop("resourceVersion", None)
     metadata.fill_system_fields(meta, now)
     key = Key(served.resource, meta.get("namespace", ""), meta.get("name", ""))
     metadata.drop_double_owners(meta)
-    if not applied:
+    if applied is None:
         served.field_manager().update(None, obj, options.manager, now)
     call = api.admission.call(served, "CREATE", "", key, user, options)
     mutated = await api.admission.mutate(call, obj, None)
@@ -125,10 +143,18 @@ async def _create_once(
     if options.dry_run:
         served.strategy.on_read(obj)
         return obj
-    _, future = api.state.put(key, api.to_storage(served, obj))
-    await asyncio.shield(future)
+    await _store(api, served, key, obj, applied)
     served.strategy.on_read(obj)
     return obj
+
+
+async def _store(api: Api, served: Type, key: Key, obj: Json, applied: Application | None) -> None:
+    stored, future = api.state.put(key, api.to_storage(served, obj))
+    if applied is None or applied.settled:
+        api.unsettled.pop(key, None)
+    else:
+        api.unsettled[key] = stored.version
+    await asyncio.shield(future)
 
 
 def _not_unique(error: StatusError) -> StatusError:
@@ -164,7 +190,7 @@ async def update(
     user: User,
     *,
     subresource: str = "",
-    applied: bool = False,
+    applied: Application | None = None,
     precondition_uid: str = "",
     allow_create: bool = False,
     retry: bool = False,
@@ -176,7 +202,7 @@ async def update(
             if not (allow_create or served.strategy.create_on_update) or subresource:
                 raise errors.not_found(served.group, served.plural, key.name)
             obj = compute(None)
-            uid = precondition_uid or (obj["metadata"].get("uid", "") if applied else "")
+            uid = precondition_uid or (obj["metadata"].get("uid", "") if applied is not None else "")
             if uid:
                 why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
                 raise errors.conflict(served.group, served.plural, key.name, why)
@@ -209,23 +235,23 @@ async def _update_once(
     options: WriteOptions,
     user: User,
     subresource: str,
-    applied: bool,
+    applied: Application | None,
     retry: bool,
 ) -> Written:
     old = served.whole_object(stored.data)
     call = api.admission.call(served, "UPDATE", subresource, key, user, options)
     try:
         # An apply leaves what it is given alone; a patch or a controller's change works on a copy.
-        obj = compute(old if applied else served.whole_object(stored.data))
+        obj = compute(served.whole_object(stored.data) if applied is None else old)
     except Unchanged:
-        if not api.admission.concerned(call) and not served.strategy.settles(stored):
+        if not api.admission.concerned(call) and not _settles(api, served, stored):
             return Written(old, False)
         obj = served.whole_object(stored.data)
     meta = obj["metadata"]
     now = metadata.now_text()
     manager = served.field_manager(subresource)
     metadata.drop_double_owners(meta, patched=retry)
-    if not applied:
+    if applied is None:
         manager.update(old, obj, options.manager, now)
     mutated = await api.admission.mutate(call, obj, old)
     if mutated is not None:
@@ -243,8 +269,10 @@ async def _update_once(
         faults = served.strategy.check_update(obj, old, faults)
     if faults:
         raise errors.invalid(_group(served, obj), obj.get("kind", served.kind), key.name, faults)
-    warn(served.strategy.warnings(obj, old))
-    if same_but_times(meta.get("managedFields"), old["metadata"].get("managedFields")):
+    if subresource != "status":
+        warn(served.strategy.warnings(obj, old))
+    settled = applied is None or applied.settled
+    if settled and subresource != "scale" and _same_but_times(obj, old):
         _set(meta, "managedFields", old["metadata"].get("managedFields"))
     await api.admission.validate(call, obj, old)
     if api.state.head(key) is not stored:
@@ -256,11 +284,26 @@ async def _update_once(
             await asyncio.shield(future)
         return Written(obj, False)
     meta["resourceVersion"] = str(stored.version)
-    if options.dry_run or (obj == old and not served.strategy.settles(stored)):
+    if options.dry_run or (settled and same(obj, old) and not _settles(api, served, stored)):
         return Written(obj, False)
-    _, future = api.state.put(key, api.to_storage(served, obj))
-    await asyncio.shield(future)
+    await _store(api, served, key, obj, applied)
     return Written(obj, False)
+
+
+def _settles(api: Api, served: Type, stored: Stored) -> bool:
+    """Whether a write that changes nothing is stored all the same, since storage and reads differ in words."""
+    return api.unsettled.get(stored.key) == stored.version or served.strategy.settles(stored)
+
+
+def _same_but_times(obj: Json, old: Json) -> bool:
+    """Whether two objects differ at most in when their fields were last set."""
+    owners = obj["metadata"].get("managedFields"), old["metadata"].get("managedFields")
+    return same_but_times(*owners) and same(_untracked(obj), _untracked(old))
+
+
+def _untracked(obj: Json) -> Json:
+    skipped = ("managedFields", "resourceVersion")
+    return {**obj, "metadata": {name: value for name, value in obj["metadata"].items() if name not in skipped}}
 
 
 def _set(target: Json, name: str, value: object) -> None:
@@ -295,7 +338,7 @@ def prepare(served: Type, obj: Json, old: Json, subresource: str) -> None:
         meta = obj["metadata"]
     else:
         strategy.prepare_update(obj, old)
-        if strategy.tracks_generation and strategy.generation_content(obj) != strategy.generation_content(old):
+        if strategy.tracks_generation and not same(strategy.generation_content(obj), strategy.generation_content(old)):
             meta["generation"] = (old_meta.get("generation") or 0) + 1
     generation = meta.get("generation")
     metadata.carry_over(meta, old_meta)

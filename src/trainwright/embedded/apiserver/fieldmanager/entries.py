@@ -84,16 +84,20 @@ def write(managed: Managed) -> list[Json]:
         if who.subresource:
             entry["subresource"] = who.subresource
         entries.append(entry)
-    entries.sort(
+    return in_order(entries)
+
+
+def in_order(entries: list[Json]) -> list[Json]:
+    return sorted(
+        entries,
         key=lambda e: (
             e["operation"],
             e.get("time", ""),
             e.get("manager", ""),
             e["apiVersion"],
             e.get("subresource", ""),
-        )
+        ),
     )
-    return entries
 
 
 def same_but_times(left: list[Json] | None, right: list[Json] | None) -> bool:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ..equality import same
 from ..errors import StatusError, bad_request
 from . import fieldset, lastapplied
 from .entries import Managed, identity, parts, read, write
 from .fieldset import LEAF, FieldSet
 from .nodes import Node
+from .scale import scaled
 from .updater import Conflicts, Owned, apply, update
-from .walk import check, compare, fields_of
+from .walk import check, fields_of
 
 Json = dict[str, Any]
 MAX_UPDATERS = 10
@@ -55,6 +57,7 @@ class FieldManager:
         subresource: str = "",
         ignored: FieldSet | None = None,
         empty: Json | None = None,
+        replicas: tuple[str, ...] = (),
     ) -> None:
         self.node = node
         # What a create is compared with. Of a built-in kind this is Go's zero value, which has its structs already.
@@ -63,6 +66,7 @@ class FieldManager:
         self.kind = kind
         self.subresource = subresource
         self.ignored: FieldSet = ignored or {}
+        self.replicas = replicas  # where a Scale finds them
 
     def update(self, live: Json | None, new: Json, manager: str, now: str) -> None:
         """A create, update or patch that is not an apply; sets the entries on `new`."""
@@ -71,20 +75,16 @@ class FieldManager:
         metadata.pop("managedFields", None)
         if not managed.fields and live is not None and live["metadata"].get("uid"):
             return  # someone switched tracking off for this object
-        if self.subresource == "scale" and not self._known(live, new, managed):
-            metadata["managedFields"] = write(managed)
+        if self.subresource == "scale" and live is not None:
+            before, after = _replicas(live, self.replicas), _replicas(new, self.replicas)
+            path: FieldSet = {}
+            fieldset.insert(path, tuple(f"f:{name}" for name in self.replicas))
+            metadata["managedFields"] = scaled(managed, path, before, after, manager, self.version)
             return
         self._update(self._bare(live), new, managed, identity(manager, "Update", self.version, self.subresource), now)
         _cap(managed)
         if managed.fields:
             metadata["managedFields"] = write(managed)
-
-    def _known(self, live: Json | None, new: Json, managed: Managed) -> bool:
-        """Whether anyone owns what a Scale changes. It carries the owners of its replicas only; without any, it looks
-        like an object that nobody tracks."""
-        changes = compare(self.node, self._bare(live), new)
-        touched = fieldset.union(changes.modified, changes.added)
-        return any(fieldset.intersection(owned.fields, touched) for owned in managed.fields.values())
 
     def _bare(self, obj: Json | None) -> Json:
         """The object without its managedFields; of nothing, the empty object."""
@@ -114,8 +114,7 @@ class FieldManager:
                 before = fields.get(key)
                 joined = fieldset.union(kept, before.fields) if before is not None else kept
                 fields[key] = Owned(joined, self.version, False)
-                if self.subresource != "scale":  # Scale carries no times for its entries
-                    managed.times[key] = now
+                managed.times[key] = now
         managed.fields = fields
 
     def prepare(self, config: Json) -> Applied:
@@ -142,7 +141,7 @@ class FieldManager:
         result = self._apply(current, applied, managed, manager, now, force=force)
         if manager == "kubectl" and lastapplied.annotation_of(result):
             result = lastapplied.refreshed(result, applied.config)
-        if live is not None and managed.fields == known and result == current:
+        if live is not None and managed.fields == known and same(result, current):
             return None
         entries = write(managed)
         metadata = result["metadata"] = dict(result.get("metadata") or {})
@@ -194,9 +193,15 @@ class FieldManager:
             else:
                 del fields[key]
         managed.fields = fields
-        if result != live:
+        if not same(result, live):
             managed.times[key] = now
         return result
+
+
+def _replicas(obj: Any, path: tuple[str, ...]) -> int:
+    for name in path:
+        obj = obj.get(name) if isinstance(obj, dict) else None
+    return obj if isinstance(obj, int) else 0
 
 
 def _cap(managed: Managed) -> None:

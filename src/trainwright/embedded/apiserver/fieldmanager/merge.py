@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..equality import same
 from .nodes import ListNode, MapNode, Node
 from .walk import TypedError, item_element
 
@@ -25,7 +26,7 @@ def _merge_maps(node: MapNode, live: dict[str, Any], applied: dict[str, Any]) ->
     result = dict(live)
     for name, value in applied.items():
         before = live.get(name, _MISSING)
-        if before == value and type(before) is type(value):
+        if same(before, value):
             continue
         result[name] = (
             value if before is _MISSING else merge(node.fields.get(name, node.element) or _ANY, before, value)
@@ -58,7 +59,7 @@ def _merge_lists(node: ListNode, live: list[Any], applied: list[Any]) -> list[An
         merged.add(element)
         before = _MISSING if element in doubled else left_items.get(element, _MISSING)
         item = right_items[element]
-        out.append(item if before is _MISSING else before if before == item else merge(node.item, before, item))
+        out.append(item if before is _MISSING else before if same(before, item) else merge(node.item, before, item))
 
     li = ri = 0
     while li < len(left) or ri < len(right):

@@ -51,8 +51,8 @@ class Node:
             return self.map
         if isinstance(value, list):
             return self.list
-        if value is None:
-            return self.map or self.list if not self.scalar else None
+        if value is None:  # fits any shape; a map is tried first
+            return self.map or (None if self.scalar else self.list)
         return None
 
 
@@ -107,8 +107,10 @@ class Builder:
     def _fill(self, node: Node, schema: dict[str, Any], preserve: bool) -> None:
         preserve = preserve or schema.get("x-kubernetes-preserve-unknown-fields") is True
         kind = schema.get("type", "")
-        if schema.get("x-kubernetes-int-or-string") or schema.get("format") == "int-or-string":
+        if schema.get("format") == "int-or-string":
             node.scalar = True
+        elif schema.get("x-kubernetes-int-or-string"):  # of a CRD: any value, which validation then judges
+            node.scalar, node.map, node.list = UNTYPED.scalar, UNTYPED.map, UNTYPED.list
         elif kind == "object":
             node.map = self._map(schema, preserve)
         elif kind == "array":

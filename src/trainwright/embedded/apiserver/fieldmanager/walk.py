@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ..equality import same
 from .fieldset import LEAF, FieldSet, build, children_of, is_member
 from .nodes import ListNode, MapNode, Node
 
@@ -47,11 +48,11 @@ def item_element(node: ListNode, item: Any) -> str:
             keys[name] = item[name]
         elif name in node.defaults:
             keys[name] = node.defaults[name]
-        else:
-            raise TypedError(
-                f'associative list with keys has an element that omits key field "{name}"'
-                " (and doesn't have default value)"
-            )
+    if not keys:
+        raise TypedError(
+            f'associative list with keys has an element that omits key field "{node.keys[0]}"'
+            " (and doesn't have default value)"
+        )
     if len(keys) > 1:
         keys = dict(sorted(keys.items()))
     return "k:" + msgspec.json.encode(keys).decode()
@@ -193,7 +194,7 @@ _MISSING: Any = object()
 def compare(node: Node, old: Any, new: Any) -> Comparison:
     """What was added, modified and removed between two values of one node."""
     result = Comparison({}, {}, {})
-    if old is not new and old != new:
+    if not same(old, new):
         _compare_into(node, old, new, result)
     return result
 
@@ -211,7 +212,7 @@ def _compare_into(node: Node, old: Any, new: Any, out: Comparison) -> None:
                 _compare_element(f"f:{name}", fields.get(name, element) or _ANY, value, _MISSING, out)
         for name, value in right.items():
             before = left.get(name, _MISSING)
-            if before is not value and (before is _MISSING or before != value or type(before) is not type(value)):
+            if before is _MISSING or not same(before, value):
                 _compare_element(f"f:{name}", fields.get(name, element) or _ANY, before, value, out)
     elif isinstance(shape, ListNode) and isinstance(other, ListNode):
         before_items = indexed(shape, old if isinstance(old, list) else None)
@@ -222,13 +223,13 @@ def _compare_into(node: Node, old: Any, new: Any, out: Comparison) -> None:
             if len(befores) <= 1 and len(afters) <= 1:
                 before = befores[0] if befores else _MISSING
                 after = afters[0] if afters else _MISSING
-                if before is _MISSING or after is _MISSING or before != after:
+                if before is _MISSING or after is _MISSING or not same(before, after):
                     _compare_element(element_name, shape.item, before, after, out)
             elif not befores:
                 out.added[element_name] = LEAF
             elif not afters:
                 out.removed[element_name] = LEAF
-            elif befores != afters:
+            elif not same(befores, afters):
                 out.modified[element_name] = LEAF
 
 
@@ -238,8 +239,9 @@ def _compare_element(element: str, node: Node, old: Any, new: Any, out: Comparis
             out.added[element] = LEAF
         elif new is _MISSING:
             out.removed[element] = LEAF
-        elif old != new or type(old) is not type(new):
+        elif not same(old, new):
             out.modified[element] = LEAF
+            _compare_kinds(element, node, old, new, out)
         return
     below = Comparison({}, {}, {})
     _compare_into(node, old, new, below)
@@ -251,6 +253,22 @@ def _compare_element(element: str, node: Node, old: Any, new: Any, out: Comparis
         out.modified[element] = below.modified
     if removed is not None:
         out.removed[element] = removed
+
+
+def _compare_kinds(element: str, node: Node, old: Any, new: Any, out: Comparison) -> None:
+    """A value that became one of another kind: the members of the old map are gone, those of the new one are new."""
+    left, right = node.shape(old), node.shape(new)
+    if type(left) is type(right):
+        return
+    below = Comparison({}, {}, {})
+    if isinstance(left, MapNode) and not left.atomic:
+        _compare_into(node, old, _MISSING, below)
+    if isinstance(right, MapNode) and not right.atomic:
+        _compare_into(node, _MISSING, new, below)
+    if below.added:
+        out.added[element] = below.added
+    if below.removed:
+        out.removed[element] = below.removed
 
 
 def _is_leaf(node: Node, old: Any, new: Any) -> bool:

@@ -321,7 +321,7 @@ def test_an_annotation_that_says_nothing_about_this_version_gives_no_rights(text
 
 
 def test_a_scale_of_replicas_that_nobody_owns_is_not_tracked() -> None:
-    scale = FieldManager(NODE, VERSION, "Thing", "scale")
+    scale = FieldManager(NODE, VERSION, "Thing", "scale", replicas=("spec", "size"))
     thing = Object()
     thing.apply("a", {"color": "red"})
     assert thing.live is not None

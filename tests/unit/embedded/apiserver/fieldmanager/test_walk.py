@@ -37,6 +37,12 @@ SCHEMA: dict[str, Any] = {
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["port", "protocol"],
         },
+        "named": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"name": TEXT, "value": TEXT}},
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+        },
         "either": {"x-kubernetes-int-or-string": True},
         "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     },
@@ -173,9 +179,9 @@ def test_atomic_values_are_replaced_not_merged() -> None:
             '.ports: duplicate entries for key [port=1,protocol="TCP"]',
         ),
         (
-            {"ports": [{"name": "x"}]},
-            ".ports: element 0: associative list with keys has an element that omits key field"
-            ' "port" (and doesn\'t have default value)',
+            {"named": [{"value": "x"}]},
+            ".named: element 0: associative list with keys has an element that omits key field"
+            ' "name" (and doesn\'t have default value)',
         ),
         ({"ports": [None]}, ".ports: element 0: associative list with keys may not have a null element"),
         ({"struct": "text"}, '.struct: expected map, got "text"'),
@@ -206,3 +212,41 @@ def test_recursive_definitions_end() -> None:
     definitions = {"T": {"type": "object", "properties": {"t": {"$ref": "#/definitions/T"}, "name": TEXT}}}
     node = Builder(definitions.__getitem__).build({"$ref": "#/definitions/T"})
     assert fields_of(node, {"t": {"t": {"name": "x"}}}) == {"f:t": {"f:t": {"f:name": {}}}}
+
+
+ANY = Builder().build({"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+
+
+@pytest.mark.parametrize(("old", "new"), [(1, True), (0, False), (True, 1), ([1], [True]), ({"a": 0}, {"a": False})])
+def test_a_number_is_no_boolean(old: Any, new: Any) -> None:
+    assert compare(ANY, {"z": old}, {"z": new}).changed
+    assert repr(merge(ANY, {"z": old}, {"z": new})) == repr({"z": new})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "added", "modified", "removed"),
+    [
+        (1, {"a": 1}, {"f:z": {"f:a": {}}}, {"f:z": {}}, {}),
+        ({"a": 1}, [1], {}, {"f:z": {}}, {"f:z": {"f:a": {}}}),
+        (None, {"a": 1}, {"f:z": {"f:a": {}}}, {}, {}),
+        ({"a": 1}, None, {}, {}, {"f:z": {"f:a": {}}}),
+        (None, {}, {}, {"f:z": {}}, {}),
+        (None, 1, {}, {"f:z": {}}, {}),
+    ],
+)
+def test_a_free_value_may_change_its_kind(old: Any, new: Any, added: Any, modified: Any, removed: Any) -> None:
+    assert compare(ANY, {"z": old}, {"z": new}) == (added, modified, removed)
+
+
+def test_null_applied_over_a_free_map_leaves_the_map() -> None:
+    assert merge(ANY, {"z": {"a": 1}}, {"z": None}) == {"z": {"a": 1}}
+    assert merge(ANY, {"z": [1]}, {"z": None}) == {"z": None}
+
+
+def test_an_item_may_lack_some_of_its_keys() -> None:
+    assert check(NODE, {"ports": [{"name": "x"}]}) == []
+    assert fields_of(NODE, {"ports": [{"name": "x"}]}) == {"f:ports": {'k:{"protocol":"TCP"}': {".": {}, "f:name": {}}}}
+
+
+def test_an_int_or_string_of_a_custom_type_takes_any_value() -> None:
+    assert check(NODE, {"either": {"a": 1}}) == []

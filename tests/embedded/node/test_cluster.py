@@ -18,8 +18,8 @@ from embedded.node.machine import PROBED, processes_marked
 from trainwright.api.resources import CONFIG_MAPS, EVENTS, JOB_SETS, JOBS, NODES, PODS, SECRETS, SERVICES
 from trainwright.client import ApiError, DeleteOptions
 from trainwright.embedded.node import tiers
-from trainwright.embedded.node.kubelet import SERVICE_ACCOUNTS
 from trainwright.embedded.node.record import PodDirectory, supervisor_of
+from trainwright.embedded.node.tokens import SERVICE_ACCOUNTS
 
 namespaces_only = pytest.mark.skipif(PROBED.name == "T0", reason=PROBED.reason)
 
@@ -268,6 +268,28 @@ async def test_a_pod_gets_a_token_for_its_service_account_with_the_audience_aske
     token = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
     assert token["aud"] == ["trainer.kubeflow.org"]
     assert token["kubernetes.io"]["pod"]["uid"] == finished["metadata"]["uid"]
+
+
+@namespaces_only
+async def test_a_running_pod_sees_its_token_renewed_by_the_node_that_adopts_it(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    asked = {"path": "token", "audience": "somebody", "expirationSeconds": 3600}
+    declared = [{"name": "t", "projected": {"sources": [{"serviceAccountToken": asked}]}}]
+    at, first, second = "/var/run/secrets/trainwright-test", tmp_path / "first", tmp_path / "second"
+    script = (
+        f"cat {at}/token > {first}; while cmp -s {at}/token {first}; do sleep 0.05; done; cat {at}/token > {second}"
+    )
+    container = {"volumeMounts": [{"name": "t", "mountPath": at, "readOnly": True}]}
+    started = await cluster.create(PODS, pod("p", "sh", "-c", script, container=container, volumes=declared))
+    await cluster.until_pod("p", "Running")
+    await cluster.stop_node()
+    directory_of(cluster, started["metadata"]["uid"]).write_token_times({"t/token": 0.0})  # long overdue
+    await cluster.start_node()
+    await cluster.until_pod("p", "Succeeded")
+    ended, running = (file.read_text().split(".") for file in (first, second))
+    assert len(running) == 3
+    assert running != ended
 
 
 async def test_logs_follow_tail_and_tell_what_is_wrong(cluster: Cluster, tmp_path: Path) -> None:

@@ -300,6 +300,26 @@ async def test_volumes_appear_at_paths_the_machine_does_not_have(machine: Machin
 
 
 @namespaces_only
+async def test_a_volume_below_run_leaves_the_rest_of_the_tree_the_machines_own(
+    machine: Machine, tmp_path: Path
+) -> None:
+    (tmp_path / "data").write_text("from the volume\n")
+    mounts = [
+        {"source": str(tmp_path), "target": "/var/run/trainwright-test/deep", "readOnly": True},
+        {"source": str(tmp_path), "target": "/var/run/trainwright-test/other", "readOnly": True},
+    ]
+    before = set(os.listdir("/var/run"))
+    script = "cat /var/run/trainwright-test/deep/data; stat -c %d / /usr; ls -A /var/run"
+    directory = await machine.start(["sh", "-c", script], mounts=mounts)
+    await machine.done(directory)
+    said, root, programs, *shown = (await machine.output(directory)).decode().splitlines()
+    assert said == "from the volume"
+    assert [int(root), int(programs)] == [os.stat("/").st_dev, os.stat("/usr").st_dev]
+    assert set(shown) >= {"trainwright-test", *(before & set(os.listdir("/var/run")))}
+    assert not Path("/var/run/trainwright-test").exists()
+
+
+@namespaces_only
 @pytest.mark.skipif(not PROBED.isolation["pid"], reason="no PID namespaces here")
 async def test_a_pod_sees_its_own_processes_only(machine: Machine) -> None:
     directory = await machine.start(["sh", "-c", "ls /proc | grep -c '^[0-9]'"])

@@ -3,7 +3,8 @@
 All pods share the machine's network. Each gets its own 127.x.y.z, and each pod's /etc/hosts names all pods of its
 headless service, so `<hostname>.<subdomain>` leads where it leads in a cluster. A server that binds every address would
 still meet another job's on the same port, and torch's does; so each job gets its own port in place of each one it
-names, in every place where frameworks put it. In tier T0 there is no /etc/hosts to give, and names become 127.0.0.1.
+names, in every place where frameworks put it. Services that the control plane itself serves are named beside the pods.
+In tier T0 there is no /etc/hosts to give: names of pods become 127.0.0.1, those of services the service's address.
 
 Pure but for `free_port`, which asks the kernel and chance.
 """
@@ -50,11 +51,12 @@ class PodName:
         return f"{self.address}\t{' '.join(names)}"
 
 
-def hosts_file(pods: Iterable[PodName], machine: str) -> str:
-    """A pod's /etc/hosts: its job's pods, then what the machine's own file says."""
+def hosts_file(pods: Iterable[PodName], services: Mapping[str, str], machine: str) -> str:
+    """A pod's /etc/hosts: its job's pods, the cluster's services by name, then what the machine's own file says."""
     lines = [pod.hosts_line() for pod in sorted(pods, key=lambda pod: (pod.hostname, pod.address))]
+    lines += [f"{address}\t{name}" for name, address in services.items()]
     return "\n".join(
-        ["# Kept by trainwright: the pods of this pod's service, then the machine's own.", *lines, machine]
+        ["# Kept by trainwright: this pod's job and the cluster's services, then the machine's own.", *lines, machine]
     )
 
 
@@ -133,13 +135,17 @@ def _is_free(port: int) -> bool:
 
 
 class Rewriter:
-    """Finds and replaces a job's own host names and ports in its variables and arguments."""
+    """Finds and replaces a job's own host names and ports in its variables and arguments, and names of `services`."""
 
-    def __init__(self, namespace: str, subdomain: str) -> None:
+    def __init__(self, namespace: str, subdomain: str, services: Mapping[str, str] | None = None) -> None:
         # A name of the job's service, short or qualified, and perhaps a port after it.
         label = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
         qualified = rf"{re.escape(subdomain)}(?:\.{re.escape(namespace)}(?:\.svc(?:\.cluster\.local)?)?)?"
         self._host = re.compile(rf"(?<![\w.-])({label}\.{qualified})(?![\w-]|\.\w)(?::(\d+)\b)?") if subdomain else None
+        self._services = services or {}
+        longest_first = sorted(self._services, key=len, reverse=True)
+        named = "|".join(re.escape(name) for name in longest_first)
+        self._service = re.compile(rf"(?<![\w.-])({named})(?![\w-]|\.\w)") if named else None
         self._flag = re.compile(r"(--master[-_]port(?:=|\s+))(\d+)\b")
 
     def ports(self, env: Mapping[str, str], argv: Iterable[str]) -> set[int]:
@@ -165,6 +171,8 @@ class Rewriter:
 
         if self._host:
             text = self._host.sub(host, text)
+        if self._service and to_loopback:
+            text = self._service.sub(lambda match: self._services[match[1]], text)
         return self._flag.sub(lambda match: f"{match[1]}{ports.get(int(match[2]), match[2])}", text)
 
     def arguments(self, argv: list[str], ports: Mapping[int, int], *, to_loopback: bool) -> list[str]:

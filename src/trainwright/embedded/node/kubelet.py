@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from trainwright.api.metadata import ObjectMeta
-from trainwright.api.resources import CONFIG_MAPS, PODS, SECRETS, Resource
+from trainwright.api.resources import CONFIG_MAPS, PODS, SECRETS
 from trainwright.client import Client, Conflict, DeleteOptions, NotFound
 from trainwright.controlloop import After, Clock, Done, Key, Outcome, Source
 from trainwright.embedded.events import EventRecorder
@@ -32,13 +33,13 @@ from trainwright.embedded.node.launch import Launch, Place
 from trainwright.embedded.node.record import PodDirectory, PodRecord, PodToRun
 from trainwright.embedded.node.status import Reporter
 from trainwright.embedded.node.tiers import Tier
+from trainwright.embedded.node.tokens import PodTokens, Token, account_of, sources
 from trainwright.embedded.times import rfc3339, seconds_of
 
 log = logging.getLogger(__name__)
 
 JSON = dict[str, Any]
 
-SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 UNRESOLVED_RETRY_SECONDS = 2.0
 LIVENESS_SECONDS = 60.0 if hasattr(os, "pidfd_open") else 2.0
 """How often a running pod is looked at unasked: as a safety net, or where nobody tells of its supervisor's death."""
@@ -82,6 +83,7 @@ class Kubelet:
         facts: Facts,
         machine: dict[str, str],
         clock: Clock,
+        hosts: Mapping[str, str],
         working_directory: Path | None = None,
     ) -> None:
         self._client = client
@@ -91,12 +93,14 @@ class Kubelet:
         self._facts = facts
         self._machine = machine
         self._clock = clock
+        self._hosts = hosts
         self._working_directory = working_directory
         self._reporter = Reporter(facts.host_address)
         self._events = EventRecorder(client, "trainwright-node", clock)
         self._addresses = Addresses()
         self._ports = Ports()
         self._keys: dict[str, Key] = {}
+        self._tokens = PodTokens(client, clock)
 
     def adopt(self) -> list[Key]:
         """Takes over the pods of an earlier node process, with their addresses and ports."""
@@ -156,6 +160,7 @@ class Kubelet:
     def _forget(self, directory: PodDirectory) -> None:
         self._directories.remove(directory)
         self._addresses.release(directory.uid)
+        self._tokens.forget(directory.uid)
         self._keys.pop(directory.uid, None)
         for job in list(self._ports.taken):
             if not self._pods.store.by("job", "/".join(job)):
@@ -171,9 +176,12 @@ class Kubelet:
         refusals = support.refusals(json, self._tier)
         if refusals:
             return await self._fail(pod, "NotSupported", "; ".join(refusals))
+        tokens: dict[str, Token] = {}
         try:
-            prepared = Launch(json, self._place(pod, directory), await self._sources(json), await self._tokens(json))
-            to_run = self._write_down(pod, directory, prepared)
+            tokens = await self._tokens.fetch(json)
+            texts = {key: token.text for key, token in tokens.items()}
+            prepared = Launch(json, self._place(pod, directory), await self._sources(json), texts)
+            to_run = self._write_down(pod, directory, prepared, tokens)
             await self._directories.start(directory, to_run)
         except Unresolved as error:
             status = self._reporter.of_waiting(json, "CreateContainerConfigError", str(error), now)
@@ -183,11 +191,14 @@ class Kubelet:
             if not directory.is_claimed():
                 return await self._fail(pod, "StartError", str(error))
             log.warning("pod %s/%s: %s", pod.metadata.namespace, pod.metadata.name, error)
-        notes = "; ".join(support.notes(json))
-        await self._events.record(PODS, pod.metadata, "Normal", "Started", f"Started as processes: {notes}")
+        notes = support.notes(json, self._tier)
+        if any(source.key not in tokens for source in sources(json)):
+            notes.append(f"progress reports will be refused: there is no service account {account_of(json)}")
+        said = f"Started as processes: {'; '.join(notes)}"
+        await self._events.record(PODS, pod.metadata, "Normal", "Started", said)
         return None
 
-    def _write_down(self, pod: Pod, directory: PodDirectory, prepared: Launch) -> PodToRun:
+    def _write_down(self, pod: Pod, directory: PodDirectory, prepared: Launch, tokens: Mapping[str, Token]) -> PodToRun:
         """Fills the pod's directory with all it needs. No await in here, so that two pods of a job agree on ports."""
         job = _job(pod)
         if not self._has_company(job, pod):
@@ -197,6 +208,7 @@ class Kubelet:
         self._keys[directory.uid] = Key(pod.metadata.namespace, pod.metadata.name)
         everyone = (*to_run["initContainers"], *to_run["containers"])
         volumes.write(prepared.volumes, [mount for container in everyone for mount in container["mounts"]])
+        self._tokens.remember(directory, tokens)
         directory.write_pod(to_run)  # from here on it is one of those whose /etc/hosts is kept
         self._write_hosts(job)
         return to_run
@@ -220,6 +232,7 @@ class Kubelet:
             facts=facts,
             machine=self._machine,
             notify=self._directories.notify,
+            hosts=self._hosts,
             working_directory=self._working_directory,
         )
 
@@ -240,35 +253,6 @@ class Kubelet:
             found.append(objects)
         return Sources(*found)
 
-    async def _tokens(self, pod: JSON) -> dict[str, str]:
-        """Service-account tokens for projected volumes, by volume and path."""
-        spec, metadata = pod["spec"], pod["metadata"]
-        account = spec.get("serviceAccountName") or "default"
-        tokens: dict[str, str] = {}
-        for volume in spec.get("volumes") or ():
-            for source in (volume.get("projected") or {}).get("sources") or ():
-                wanted = source.get("serviceAccountToken")
-                if wanted is None:
-                    continue
-                bound = {"kind": "Pod", "apiVersion": "v1", "name": metadata["name"], "uid": metadata["uid"]}
-                request = {
-                    "apiVersion": "authentication.k8s.io/v1",
-                    "kind": "TokenRequest",
-                    "spec": {
-                        "audiences": [wanted["audience"]] if wanted.get("audience") else [],
-                        "expirationSeconds": wanted.get("expirationSeconds", 3600),
-                        "boundObjectRef": bound,
-                    },
-                }
-                try:
-                    answer = await self._client.create(
-                        SERVICE_ACCOUNTS, request, metadata["namespace"], name=account, subresource="token"
-                    )
-                except NotFound as error:
-                    raise Unresolved(f"no token for service account {account}: {error}") from error
-                tokens[f"{volume['name']}/{wanted['path']}"] = answer["status"]["token"]
-        return tokens
-
     def _write_hosts(self, job: Job) -> None:
         """Brings /etc/hosts of every pod of the job up to date, in place: the files are bound into running pods."""
         if not self._tier.isolation["mount"]:
@@ -281,7 +265,7 @@ class Kubelet:
         for pod in sorted(pods, key=lambda pod: not pod.metadata.is_being_deleted):
             host = launch.hostname_of(pod.as_json())
             names[host] = PodName(job[0], host, pod.spec.get("subdomain") or "", self._address(pod))
-        text = hosts_file(names.values(), rest)
+        text = hosts_file(names.values(), self._hosts, rest)
         for pod in pods:
             directory = self._directories.of(pod.metadata.uid)
             if directory.path.exists():
@@ -300,7 +284,10 @@ class Kubelet:
         if left <= 0 and supervised:
             self._directories.terminate(directory, pod.spec.get("terminationGracePeriodSeconds", 30))
         await self._write_status(pod, self._status(pod, directory, record, lost=lost))
-        return Done() if record["done"] or lost else After(min(LIVENESS_SECONDS, max(left, 0.1)))
+        if record["done"] or lost:
+            return Done()
+        renewal = await self._tokens.renew(pod.as_json(), directory)
+        return After(min(LIVENESS_SECONDS, max(min(left, renewal), 0.1)))
 
     def _seconds_to_deadline(self, pod: Pod, record: PodRecord) -> float:
         deadline = pod.spec.get("activeDeadlineSeconds")

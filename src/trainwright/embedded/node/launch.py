@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from trainwright.embedded.node.addresses import LOOPBACK, Job, Rewriter
 from trainwright.embedded.node.directories import MARKER
 from trainwright.embedded.node.environment import Facts, Sources
 from trainwright.embedded.node.record import ContainerToRun, PodDirectory, PodToRun
-from trainwright.embedded.node.support import wanted_mounts
+from trainwright.embedded.node.support import replaced_mounts, wanted_mounts
 from trainwright.embedded.node.tiers import Tier
 from trainwright.embedded.node.volumes import Volume
 
@@ -59,17 +59,29 @@ _INHERITED = frozenset(
 """What a container takes over from the machine, in place of an image's own variables."""
 
 
-def machine_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables every container starts with. The programs of the environment that runs us come first on PATH."""
+def machine_variables(environ: Mapping[str, str], services: Iterable[str] = ()) -> dict[str, str]:
+    """The variables every container starts with. The programs of the environment that runs us come first on PATH.
+
+    `services` are names that lead to this machine: where it has a proxy, they are not asked for there.
+    """
     inherited = {name: value for name, value in environ.items() if name in _INHERITED or name.startswith("LC_")}
     path = inherited.get("PATH", os.defpath)
+    direct = [LOOPBACK, *services]
+    if len(direct) > 1 and any(name.lower() in ("http_proxy", "https_proxy") for name in inherited):
+        others = inherited.get("no_proxy") or inherited.get("NO_PROXY")
+        exempt = ",".join([others, *direct] if others else direct)
+        inherited |= {"no_proxy": exempt, "NO_PROXY": exempt}
     # Output that is not held back: a training job's last line should be on disk before its process dies.
     return {**inherited, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{path}", "PYTHONUNBUFFERED": "1"}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What the node gives a pod. `working_directory`, when set, is where containers start that name none."""
+    """What the node gives a pod.
+
+    `hosts` are names of services with their addresses. `working_directory`, when set, is where containers start that
+    name none.
+    """
 
     directory: PodDirectory
     tier: Tier
@@ -77,6 +89,7 @@ class Place:
     facts: Facts
     machine: Mapping[str, str]
     notify: Path
+    hosts: Mapping[str, str] = field(default_factory=dict)
     working_directory: Path | None = None
 
 
@@ -99,7 +112,7 @@ class Launch:
         self.pod = pod
         self.place = place
         self.volumes: dict[str, Volume] = volumes.volumes(pod, place.directory.volumes, sources, place.facts, tokens)
-        self._rewriter = Rewriter(pod["metadata"]["namespace"], spec.get("subdomain") or "")
+        self._rewriter = Rewriter(pod["metadata"]["namespace"], spec.get("subdomain") or "", place.hosts)
         self._variables = {
             container["name"]: environment.variables(container, pod, sources, place.facts)
             for container in (spec.get("initContainers") or []) + spec["containers"]
@@ -144,6 +157,8 @@ class Launch:
             name: self._rewriter.variable(name, value, ports, to_loopback=to_loopback)
             for name, value in self._variables[container["name"]].items()
         }
+        for mount in replaced_mounts(container, self.place.tier):
+            own = _led_to(self.volumes[mount["name"]].path, mount["mountPath"].rstrip("/"), own)
         argv = self._rewriter.arguments(environment.command_line(container, own), ports, to_loopback=to_loopback)
         default = self.place.working_directory or self.place.directory.work
         return {
@@ -160,3 +175,11 @@ class Launch:
                 {**container, "volumeMounts": wanted_mounts(container, self.place.tier)}, self.volumes, own
             ),
         }
+
+
+def _led_to(here: Path, mount_path: str, variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables, with those that name a path in a mount naming it where it is on this machine."""
+    return {
+        name: f"{here}{value.removeprefix(mount_path)}" if f"{value}/".startswith(f"{mount_path}/") else value
+        for name, value in variables.items()
+    }

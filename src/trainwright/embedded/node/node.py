@@ -33,7 +33,8 @@ class NodeConfig:
 
     `directory` keeps its pods across restarts. `token` is what the API server shows for logs, `tls` the server side of
     the node's certificate (None: plain HTTP, for tests). `tier` forces one; by default the machine is probed.
-    `working_directory` is where containers start that name none (default: a directory of the pod's own).
+    `hosts` are names of services and where they are on this machine, for pods to find them by. `working_directory` is
+    where containers start that name none (default: a directory of the pod's own).
     """
 
     directory: Path
@@ -41,6 +42,7 @@ class NodeConfig:
     name: str = "local"
     tls: ssl.SSLContext | None = None
     tier: Tier | None = None
+    hosts: dict[str, str] = field(default_factory=dict)
     working_directory: Path | None = None
     environ: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     workers: int = 8
@@ -78,7 +80,8 @@ class LocalNode:
             directories,
             tier=self.tier,
             facts=Facts(HOST_ADDRESS, HOST_ADDRESS, registration.capacity()),
-            machine=machine_variables(config.environ),
+            machine=machine_variables(config.environ, config.hosts),
+            hosts=config.hosts,
             clock=self._clock,
             working_directory=config.working_directory,
         )

@@ -5,6 +5,7 @@
     <pods>/<uid>/record.json      written by the supervisor, atomically: who it is and how each container fares
     <pods>/<uid>/terminate.json   written by the node: end the pod, with this grace period
     <pods>/<uid>/etc-hosts        written by the node in place: bound over /etc/hosts in the pod
+    <pods>/<uid>/tokens.json      written by the node: when each service-account token is to be renewed
     <pods>/<uid>/logs/<container>/<restart>.log   written by the supervisor, in CRI's line format
     <pods>/<uid>/work             the containers' working directory
     <pods>/<uid>/volumes/<name>   volumes that live as long as the pod
@@ -127,6 +128,13 @@ class PodDirectory:
 
     def write_record(self, record: PodRecord) -> None:
         write_json(self.path / "record.json", record)
+
+    def token_times(self) -> dict[str, float]:
+        """By volume and path, in seconds since the epoch; what is missing is due now."""
+        return cast(dict[str, float], read_json(self.path / "tokens.json") or {})
+
+    def write_token_times(self, times: dict[str, float]) -> None:
+        write_json(self.path / "tokens.json", times)
 
     def claim(self) -> bool:
         """True for exactly one caller in the life of this UID."""

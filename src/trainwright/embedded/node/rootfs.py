@@ -1,9 +1,10 @@
 """A container's file tree: the machine's own, with volumes at any path, even where the machine has no such directory.
 
 In: mounts. Out: the calling process, in a mount namespace of its own, sees each source at its target. Where every
-target exists, each is a bind mount and no more. Where one does not, the root is assembled: an empty tmpfs, each entry
-of the machine's root bound in, directories that need a new entry rebuilt the same way, then pivot_root. Invariant: the
-machine's own tree is never written to. Standard library only: the supervisor imports this.
+target exists, each is a bind mount and no more. Where one does not, the directory it lacks an entry in gets a
+replacement: an empty tmpfs with each entry of the original bound in, shown over it. Where that directory is the root,
+pivot_root shows it. All other directories stay the machine's own, so that files can be moved about and stay when the
+pod is gone. Invariant: the machine's own tree is never written to. Standard library only: the supervisor imports this.
 """
 
 from __future__ import annotations
@@ -17,37 +18,52 @@ from trainwright.embedded.node.record import Mount
 
 
 def show(mounts: Iterable[Mount], staging: Path) -> None:
-    """Shows every source at its target. `staging` is an empty directory of the pod, used only as a mount point."""
+    """Shows every source at its target. `staging` is an empty directory of the pod, used only for mount points."""
     resolved: list[Mount] = [{**mount, "target": os.path.realpath(mount["target"])} for mount in mounts]
     ordered = sorted(
         resolved, key=lambda mount: len(Path(mount["target"]).parts)
     )  # what lies below another mount comes after it
-    rebuilt = _directories_to_rebuild(ordered)
+    gaps = _gaps(ordered)
     root = Path("/")
-    if rebuilt:
+    if root in gaps:
         root = staging
-        namespaces.mount("tmpfs", str(staging), "tmpfs", namespaces.MS_NOSUID | namespaces.MS_NODEV, "mode=0755")
-        _rebuild(Path("/"), root, rebuilt)
+        _replace(Path("/"), root, gaps)
+    else:
+        for number, gap in enumerate(_tops(gaps)):
+            copy = staging / str(number)
+            copy.mkdir(exist_ok=True)
+            _replace(gap, copy, gaps)
+            namespaces.bind(str(copy), str(gap))
     for mount in ordered:
         target = root / mount["target"].lstrip("/")
         _make_mount_point(target, directory=os.path.isdir(mount["source"]))
         namespaces.bind(mount["source"], str(target), read_only=mount["readOnly"])
-    if rebuilt:
+    if root == staging:
         namespaces.pivot_root(str(staging))
 
 
-def _directories_to_rebuild(mounts: list[Mount]) -> set[Path]:
-    """The machine's directories that need an entry they do not have, and every directory on the way to them."""
-    rebuilt: set[Path] = set()
+def _gaps(mounts: list[Mount]) -> set[Path]:
+    """The machine's directories that need an entry they do not have."""
+    gaps: set[Path] = set()
     covered: list[Path] = []
     for mount in mounts:
         target = Path(mount["target"])
         # Below another volume the mount point is made inside that volume, as container runtimes do.
         if not any(target.is_relative_to(other) for other in covered) and not _fits(mount):
-            there = next(parent for parent in target.parents if parent.is_dir())
-            rebuilt.update((there, *there.parents))
+            gaps.add(next(parent for parent in target.parents if parent.is_dir()))
         covered.append(target)
-    return rebuilt
+    return gaps
+
+
+def _tops(gaps: set[Path]) -> list[Path]:
+    return sorted(gap for gap in gaps if not gaps & set(gap.parents))
+
+
+def _replace(directory: Path, copy: Path, gaps: set[Path]) -> None:
+    """Makes `copy` a directory that can take new entries, with every entry of `directory`."""
+    mode = f"mode={os.stat(directory).st_mode & 0o7777:o}"
+    namespaces.mount("tmpfs", str(copy), "tmpfs", namespaces.MS_NOSUID | namespaces.MS_NODEV, mode)
+    _rebuild(directory, copy, {path for gap in gaps for path in (gap, *gap.parents)})
 
 
 def _fits(mount: Mount) -> bool:
@@ -68,7 +84,10 @@ def _rebuild(directory: Path, copy: Path, rebuilt: set[Path]) -> None:
             _rebuild(source, target, rebuilt)
         else:
             _make_mount_point(target, directory=entry.is_dir())
-            namespaces.bind(str(source), str(target))
+            try:
+                namespaces.bind(str(source), str(target))
+            except FileNotFoundError:  # gone since the directory was read: /run has files that come and go
+                target.rmdir() if target.is_dir() else target.unlink()
 
 
 def _make_mount_point(target: Path, *, directory: bool) -> None:

@@ -20,6 +20,11 @@ PROJECTED_KINDS = frozenset({"configMap", "secret", "downwardAPI", "serviceAccou
 
 SERVICE_ACCOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 
+PROGRESS_VOLUME = "kubeflow-trainer-token"
+"""What training code needs to report its progress. The operator gives it to every TrainJob, asked for or not, so no pod
+may fail for it; and programs find its files by variables, so where nothing can be mounted these lead to them.
+"""
+
 _CONTAINER_FIELDS = {
     "livenessProbe": "liveness probes are",
     "readinessProbe": "readiness probes are",
@@ -68,11 +73,19 @@ def _mounts(container: JSON, tier: Tier) -> Iterator[str]:
 
 
 def wanted_mounts(container: JSON, tier: Tier) -> list[JSON]:
-    """The mounts that matter. Where nothing can be mounted, the token that every pod gets unasked is left out."""
+    """The mounts that matter. Where nothing can be mounted, the tokens that every pod gets unasked are left out."""
     mounts: list[JSON] = container.get("volumeMounts") or []
     if tier.isolation["mount"]:
         return mounts
-    return [mount for mount in mounts if mount["mountPath"] != SERVICE_ACCOUNT_PATH]
+    return [
+        mount for mount in mounts if mount["mountPath"] != SERVICE_ACCOUNT_PATH and mount["name"] != PROGRESS_VOLUME
+    ]
+
+
+def replaced_mounts(container: JSON, tier: Tier) -> list[JSON]:
+    """The mounts that cannot be made here and whose files the container's variables lead to instead."""
+    mounts: list[JSON] = container.get("volumeMounts") or []
+    return [] if tier.isolation["mount"] else [mount for mount in mounts if mount["name"] == PROGRESS_VOLUME]
 
 
 def _volume(volume: JSON) -> Iterator[str]:
@@ -93,12 +106,14 @@ def _user(where: str, security: JSON) -> Iterator[str]:
             yield f"{where}: {field} {asked} is not supported by the local node: processes run as {mine}"
 
 
-def notes(pod: JSON) -> list[str]:
-    """What has no effect here, in the order a reader asks: images, limits, hardening."""
+def notes(pod: JSON, tier: Tier) -> list[str]:
+    """What has no effect here, in the order a reader asks: images, limits, volumes, hardening."""
     containers = (pod["spec"].get("initContainers") or []) + pod["spec"]["containers"]
     result = ["images are not pulled: commands run from this machine"]
     if any((container.get("resources") or {}).get("limits") for container in containers):
         result.append("resource limits are not enforced")
+    if any(replaced_mounts(container, tier) for container in containers):
+        result.append(f"volume {PROGRESS_VOLUME} is not mounted: KUBEFLOW_TRAINER_SERVER_* lead to its files")
     hardening = {"capabilities", "privileged", "readOnlyRootFilesystem", "seccompProfile", "allowPrivilegeEscalation"}
     asked = {field for container in containers for field in container.get("securityContext") or ()} & hardening
     if any(container.get("terminationMessagePolicy") == "FallbackToLogsOnError" for container in containers):

@@ -37,7 +37,9 @@ class Volume:
 
 
 def volumes(pod: JSON, directory: Path, sources: Sources, facts: Facts, tokens: Mapping[str, str]) -> dict[str, Volume]:
-    """Every volume of the pod, by name. `tokens` are service-account tokens by volume name and path, fetched before."""
+    """Every volume of the pod, by name. `tokens` are service-account tokens by volume name and path, fetched before;
+    what is not among them is not there.
+    """
     found: dict[str, Volume] = {}
     for volume in pod["spec"].get("volumes") or ():
         name = volume["name"]
@@ -81,7 +83,8 @@ def _files(
         return _selected(sources.secret(secret_name, optional=secret.get("optional", False)), secret, mode)
     if token := source.get("serviceAccountToken"):
         path = _inside(token["path"])
-        return {path: File(tokens[f"{name}/{token['path']}"].encode(), mode)}
+        text = tokens.get(f"{name}/{token['path']}")
+        return {} if text is None else {path: File(text.encode(), mode)}
     files = {}
     for item in source["downwardAPI"].get("items") or ():
         if reference := item.get("fieldRef"):

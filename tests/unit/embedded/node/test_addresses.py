@@ -44,7 +44,7 @@ def test_two_jobs_never_share_a_port_and_one_job_keeps_its_own() -> None:
 
 
 def test_hosts_name_every_pod_short_and_in_full() -> None:
-    text = hosts_file([PodName("ns", "j-node-0-0", "j", "127.64.0.1")], "127.0.0.1 localhost\n")
+    text = hosts_file([PodName("ns", "j-node-0-0", "j", "127.64.0.1")], {}, "127.0.0.1 localhost\n")
     line = next(line for line in text.splitlines() if line.startswith("127.64"))
     assert line.split() == [
         "127.64.0.1",
@@ -54,6 +54,29 @@ def test_hosts_name_every_pod_short_and_in_full() -> None:
         "j-node-0-0",
     ]
     assert text.endswith("127.0.0.1 localhost\n")
+
+
+SERVICES = {"op.sys.svc": "127.0.0.1", "op.sys.svc.cluster.local": "127.0.0.1"}
+
+
+def test_hosts_name_the_clusters_services_before_the_machines_own() -> None:
+    lines = hosts_file([], SERVICES, "10.0.0.1\top.sys.svc\n").splitlines()
+    assert lines[1:] == ["127.0.0.1\top.sys.svc", "127.0.0.1\top.sys.svc.cluster.local", "10.0.0.1\top.sys.svc"]
+
+
+@pytest.mark.parametrize(
+    ("value", "t0"),
+    [
+        ("https://op.sys.svc:10443/x", "https://127.0.0.1:10443/x"),
+        ("https://op.sys.svc.cluster.local:10443/x", "https://127.0.0.1:10443/x"),
+        ("https://stop.sys.svc:1", "https://stop.sys.svc:1"),
+        ("https://op.sys.svc.example.com", "https://op.sys.svc.example.com"),
+    ],
+)
+def test_services_become_addresses_only_where_pods_have_no_hosts_file(value: str, t0: str) -> None:
+    for rewriter in (Rewriter("ns", "j", SERVICES), Rewriter("ns", "", SERVICES)):
+        assert rewriter.variable("URL", value, {}, to_loopback=True) == t0
+        assert rewriter.variable("URL", value, {}, to_loopback=False) == value
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,14 @@ def test_the_machines_programs_are_found_and_its_secrets_stay_out() -> None:
     assert "AWS_SECRET_ACCESS_KEY" not in made
 
 
+def test_a_machines_proxy_is_not_asked_for_the_clusters_own_services() -> None:
+    environ = {"https_proxy": "http://proxy:3128", "NO_PROXY": "intra.net"}
+    made = machine_variables(environ, ["op.sys.svc"])
+    assert made["no_proxy"] == made["NO_PROXY"] == "intra.net,127.0.0.1,op.sys.svc"
+    assert "no_proxy" not in machine_variables({}, ["op.sys.svc"])
+    assert machine_variables(environ)["NO_PROXY"] == "intra.net"
+
+
 def test_a_host_name_fits_the_kernels_limit() -> None:
     assert len(hostname_of({"metadata": {"name": "x" * 100}, "spec": {}})) == 63
 
@@ -163,6 +171,28 @@ def test_a_token_nobody_asked_for_is_no_reason_to_refuse(tmp_path: Path) -> None
     assert prepared.pod_to_run({})["containers"][0]["mounts"] == []
 
 
+def test_without_mounts_progress_is_reported_by_variables_that_lead_to_the_files(tmp_path: Path) -> None:
+    at = "/var/run/secrets/kubeflow/trainer"
+    container = {
+        "env": [{"name": "TOKEN", "value": f"{at}/token"}, {"name": "OTHER", "value": f"{at}-of-mine/token"}],
+        "volumeMounts": [{"name": "kubeflow-trainer-token", "mountPath": at, "readOnly": True}],
+        "args": ["$(TOKEN)"],
+    }
+    sources = {"sources": [{"serviceAccountToken": {"path": "token"}}]}
+    asking = pod(container, volumes=[{"name": "kubeflow-trainer-token", "projected": sources}])
+    for tier, token in ((T0, str(tmp_path / "volumes/kubeflow-trainer-token/token")), (T1, f"{at}/token")):
+        assert support.refusals(asking, tier) == []
+        prepared = launch(asking, tmp_path, tier, tokens={"kubeflow-trainer-token/token": "t"})
+        (made,) = prepared.pod_to_run({})["containers"]
+        assert (made["env"]["TOKEN"], made["argv"][-1]) == (token, token)
+        assert made["env"]["OTHER"] == f"{at}-of-mine/token"
+        assert [mount["target"] for mount in made["mounts"]] == ([at] if tier is T1 else [])
+    volumes.write(prepared.volumes, [])
+    assert (tmp_path / "volumes/kubeflow-trainer-token/token").read_text() == "t"
+    assert any("is not mounted" in note for note in support.notes(asking, T0))
+    assert not any("is not mounted" in note for note in support.notes(asking, T1))
+
+
 def test_what_has_no_effect_is_noted() -> None:
-    noted = support.notes(pod({"resources": {"limits": {"cpu": 1}}, "securityContext": {"privileged": True}}))
+    noted = support.notes(pod({"resources": {"limits": {"cpu": 1}}, "securityContext": {"privileged": True}}), T1)
     assert noted[1:] == ["resource limits are not enforced", "securityContext has no effect in: privileged"]

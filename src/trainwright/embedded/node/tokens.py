@@ -1,0 +1,162 @@
+"""Service-account tokens in pods' volumes: fetched at start, renewed before they end, as a kubelet does.
+
+In: pods with projected `serviceAccountToken` sources. Out: token files, and when each is to be renewed: after four
+fifths of its life, or a day. That time lies in the pod's directory, so that a node which adopts the pod goes on with
+it. A renewal that fails leaves the old token, good for the last fifth of its life, and is tried again.
+Invariant: a reader in the pod sees a whole old token or a whole new one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainwright.api.resources import Resource
+from trainwright.client import Client, ClientError, NotFound
+from trainwright.controlloop import Clock
+from trainwright.embedded.node import support
+from trainwright.embedded.node.environment import Unresolved
+from trainwright.embedded.node.record import PodDirectory
+from trainwright.embedded.node.volumes import DEFAULT_MODE
+from trainwright.embedded.times import seconds_of
+
+log = logging.getLogger(__name__)
+
+JSON = dict[str, Any]
+
+SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+DEFAULT_SECONDS = 3600
+LONGEST_SECONDS = 24 * 3600.0
+"""However long a token lives, it is renewed after this time."""
+RETRY_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One `serviceAccountToken` of a projected volume."""
+
+    volume: str
+    path: str
+    audience: str
+    seconds: int
+    mode: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.volume}/{self.path}"
+
+
+def sources(pod: JSON) -> Iterator[Source]:
+    for volume in pod["spec"].get("volumes") or ():
+        projected = volume.get("projected") or {}
+        for source in projected.get("sources") or ():
+            if wanted := source.get("serviceAccountToken"):
+                yield Source(
+                    volume["name"],
+                    wanted["path"],
+                    wanted.get("audience", ""),
+                    wanted.get("expirationSeconds", DEFAULT_SECONDS),
+                    projected.get("defaultMode", DEFAULT_MODE),
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    text: str
+    renew_at: float
+
+
+class PodTokens:
+    """The tokens of this node's pods. Times are seconds since the epoch: they outlive the process."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._renew_at: dict[str, dict[str, float]] = {}
+
+    async def fetch(self, pod: JSON) -> dict[str, Token]:
+        """A token for each source, by volume and path.
+
+        Without its service account a pod waits, as in a cluster; the volume for progress reports, which nobody asked
+        for, is no reason to wait.
+        """
+        found = {}
+        for source in sources(pod):
+            try:
+                found[source.key] = await self._request(pod, source)
+            except NotFound as error:
+                if source.volume != support.PROGRESS_VOLUME:
+                    raise Unresolved(f"no token for service account {account_of(pod)}: {error}") from error
+        return found
+
+    def remember(self, directory: PodDirectory, tokens: Mapping[str, Token]) -> None:
+        """From here on `renew` knows when each is due."""
+        if tokens:
+            self._keep(directory, {key: token.renew_at for key, token in tokens.items()})
+
+    def forget(self, uid: str) -> None:
+        self._renew_at.pop(uid, None)
+
+    async def renew(self, pod: JSON, directory: PodDirectory) -> float:
+        """Renews what is due; seconds until the next time, infinite when the pod has no tokens."""
+        wanted = list(sources(pod))
+        if not wanted:
+            return float("inf")
+        if directory.uid not in self._renew_at:
+            self._renew_at[directory.uid] = directory.token_times()
+        times = dict(self._renew_at[directory.uid])
+        for source in wanted:
+            if times.get(source.key, 0.0) > self._clock.wall():
+                continue
+            try:
+                token = await self._request(pod, source)
+            except ClientError as error:
+                metadata = pod["metadata"]
+                log.warning("pod %s/%s: %s not renewed: %s", metadata["namespace"], metadata["name"], source.key, error)
+                times[source.key] = self._clock.wall() + RETRY_SECONDS
+                continue
+            _replace(directory.volumes / source.volume / source.path, token.text, source.mode)
+            times[source.key] = token.renew_at
+        if times != self._renew_at[directory.uid]:
+            self._keep(directory, times)
+        return max(0.0, min(times[source.key] for source in wanted) - self._clock.wall())
+
+    def _keep(self, directory: PodDirectory, times: dict[str, float]) -> None:
+        self._renew_at[directory.uid] = times
+        directory.write_token_times(times)
+
+    async def _request(self, pod: JSON, source: Source) -> Token:
+        metadata = pod["metadata"]
+        bound = {"kind": "Pod", "apiVersion": "v1", "name": metadata["name"], "uid": metadata["uid"]}
+        request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {
+                "audiences": [source.audience] if source.audience else [],
+                "expirationSeconds": source.seconds,
+                "boundObjectRef": bound,
+            },
+        }
+        answer = await self._client.create(
+            SERVICE_ACCOUNTS, request, metadata["namespace"], name=account_of(pod), subresource="token"
+        )
+        now = self._clock.wall()
+        life = seconds_of(answer["status"]["expirationTimestamp"]) - now
+        return Token(answer["status"]["token"], now + min(0.8 * life, LONGEST_SECONDS))
+
+
+def account_of(pod: JSON) -> str:
+    return pod["spec"].get("serviceAccountName") or "default"
+
+
+def _replace(path: Path, text: str, mode: int) -> None:
+    """A new file in the old one's place: the pod has the directory mounted, not the file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text)
+    temporary.chmod(mode)
+    os.replace(temporary, path)

@@ -23,10 +23,18 @@ from pathlib import Path
 import msgspec
 import uvloop
 
-from trainwright.api.configuration import CertManagementConfig, Configuration, WebhookConfig, local
+from trainwright.api.configuration import (
+    PROGRESS_GATE,
+    CertManagementConfig,
+    Configuration,
+    StatusServerConfig,
+    WebhookConfig,
+    local,
+)
 from trainwright.cli import shipped
 from trainwright.cli.directory import ClusterDirectory
 from trainwright.cli.failure import Failure
+from trainwright.cli.keptport import bind_kept_port
 from trainwright.cli.up import READY
 from trainwright.client import kubeconfig
 from trainwright.client.client import Client
@@ -38,6 +46,8 @@ from trainwright.embedded.workloads.controllers import workload_controllers
 from trainwright.operator.manager import Operator
 
 LOOPBACK = "127.0.0.1"
+_SERVICE = f"{shipped.OPERATOR_SERVICE}.{shipped.SYSTEM_NAMESPACE}.svc"
+OPERATOR_NAMES = (_SERVICE, f"{_SERVICE}.cluster.local")
 POLL_SECONDS = 0.02
 
 
@@ -85,14 +95,25 @@ class _Controllers:
         self, client: Client, server: ApiServer, cluster: ClusterDirectory, services: dict[tuple[str, str], int]
     ) -> None:
         self._services = services
-        self._operator = Operator(client, _operator_configuration(server, cluster))
+        directory = cluster.path / "operator"
+        directory.mkdir(mode=0o700, exist_ok=True)
+        listener = bind_kept_port(directory / "progress-port", "progress reports")
+        configuration = _operator_configuration(server, directory, listener.getsockname()[1])
+        self._operator = Operator(client, configuration, progress_listener=listener)
         self._workloads = Manager(client, workload_controllers(client))
         certificate = server.issue_certificate("node", [LOOPBACK, "localhost"])
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         tls.load_cert_chain(certificate.cert, certificate.key)
         environment = {**os.environ, "PATH": _path_with_our_programs()}
         self._node = LocalNode(
-            client, NodeConfig(cluster.path, token=server.kubelet_token, tls=tls, environ=environment)
+            client,
+            NodeConfig(
+                cluster.path,
+                token=server.kubelet_token,
+                tls=tls,
+                hosts=dict.fromkeys(OPERATOR_NAMES, LOOPBACK),
+                environ=environment,
+            ),
         )
 
     async def run(self, ready: Callable[[], None]) -> None:
@@ -131,12 +152,12 @@ def _path_with_our_programs() -> str:
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
 
 
-def _operator_configuration(server: ApiServer, cluster: ClusterDirectory) -> Configuration:
-    """The operator as in a cluster, on loopback, with a certificate by the cluster's CA in place of cert-manager's."""
-    name = f"{shipped.OPERATOR_SERVICE}.{shipped.SYSTEM_NAMESPACE}.svc"
-    issued = server.issue_certificate("operator", [name])
-    directory = cluster.path / "operator"
-    directory.mkdir(mode=0o700, exist_ok=True)
+def _operator_configuration(server: ApiServer, directory: Path, progress_port: int) -> Configuration:
+    """The operator as in a cluster, on loopback, with a certificate by the cluster's CA in place of cert-manager's.
+
+    Progress reporting is on (D27). Pods reach it by its service's name, or by its address where they have no names.
+    """
+    issued = server.issue_certificate("operator", [*OPERATOR_NAMES, LOOPBACK])
     for source, target in ((issued.cert, "tls.crt"), (issued.key, "tls.key"), (server.ca_file, "ca.crt")):
         (directory / target).write_bytes(Path(source).read_bytes())
         (directory / target).chmod(0o600)
@@ -144,6 +165,8 @@ def _operator_configuration(server: ApiServer, cluster: ClusterDirectory) -> Con
         local(),
         webhook=WebhookConfig(host=LOOPBACK, port=0),
         cert_management=CertManagementConfig(enable=False, cert_dir=str(directory)),
+        status_server=StatusServerConfig(host=LOOPBACK, port=progress_port, qps=0.0),
+        feature_gates={PROGRESS_GATE: True},
     )
 
 

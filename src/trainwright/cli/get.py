@@ -1,4 +1,4 @@
-"""`trainwright get`: TrainJobs with what they wait for, the runtimes there are, and the pods."""
+"""`trainwright get`: TrainJobs with what they wait for and how far they are, the runtimes there are, and the pods."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from trainwright.api.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, PODS,
 from trainwright.cli.connection import carry_out, connected
 from trainwright.cli.directory import ClusterDirectory
 from trainwright.cli.failure import Failure
+from trainwright.cli.progress import progress_of
 from trainwright.cli.sentences import JOBSET_NAME, Object, label_of, name_of, phase_name, phase_of, waiting_reason
 from trainwright.cli.terminal import Terminal
 from trainwright.client.client import Client
@@ -58,7 +59,8 @@ async def _show_jobs(client: Client, namespace: str, jobs: list[Object], termina
         name = name_of(job)
         mine = [pod for pod in pods if pod["metadata"]["labels"][JOBSET_NAME] == name]
         phase = phase_of(job, jobsets.get(name), mine)
-        rows.append((name, phase.name, job["spec"]["runtimeRef"]["name"], age_of(job), phase.sentence))
+        doing = "; ".join(part for part in (phase.sentence, progress_of(job)) if part)
+        rows.append((name, phase.name, job["spec"]["runtimeRef"]["name"], age_of(job), doing))
     terminal.table(("NAME", "STATE", "RUNTIME", "AGE", "WHAT IT DOES"), rows)
 
 

@@ -20,6 +20,7 @@ from trainwright.cli.delete import delete_job
 from trainwright.cli.directory import ClusterDirectory
 from trainwright.cli.failure import Failure
 from trainwright.cli.lines import LogLines
+from trainwright.cli.progress import ProgressLines
 from trainwright.cli.sentences import Object, Phase, condition, failed_containers, label_of
 from trainwright.cli.submission import Submission, read_submission
 from trainwright.cli.terminal import Terminal
@@ -144,11 +145,12 @@ class _Run:
             return 1
 
     async def _phases(self, view: JobView, lines: LogLines) -> Phase | None:
-        """Show phase after phase until the last one; None when the user asked to stop."""
+        """Show phase after phase, and progress, until the last one; None when the user asked to stop."""
         shown: Phase | None = None
+        progress = ProgressLines()
         lost = started = False
         while not self._interrupted.is_set():
-            await self._news(view)
+            await self._news(view, progress.wait(view.job, time.monotonic()) if view.job else None)
             if view.connected is lost and shown:
                 lost = not view.connected
                 self._terminal.say(self._away() if lost else "the control plane is back")
@@ -161,11 +163,13 @@ class _Run:
             if phase.name == "Running" and not started:
                 self._watch.lap("starting pods")
                 started = True
-            if phase.is_final:
-                return phase
-            if phase != shown:
+            if phase != shown and not phase.is_final:
                 self._terminal.phase(self._name, *phase)
                 shown = phase
+            if view.job and (line := progress.line(view.job, time.monotonic(), last=phase.is_final)):
+                self._terminal.phase(self._name, "Progress", line)
+            if phase.is_final:
+                return phase
         return None
 
     def _away(self) -> str:
@@ -173,10 +177,11 @@ class _Run:
             f"the control plane is away; training goes on. Start it with: trainwright up --detach{self._cluster.flag()}"
         )
 
-    async def _news(self, view: JobView) -> None:
+    async def _news(self, view: JobView, seconds: float | None) -> None:
+        """Returns when there may be something new to show: the view changed, or so many seconds have passed."""
         waits = [asyncio.create_task(view.changed()), asyncio.create_task(self._interrupted.wait())]
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for wait in waits:
                 wait.cancel()

@@ -11,6 +11,7 @@ replica.
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -63,6 +64,7 @@ class Operator:
     """Everything that runs in a cluster, for one API server.
 
     `client` is what reconcilers use and may be limited to so many requests a second; `direct` is for what cannot wait.
+    `progress_listener` is a socket bound to `statusServer.port` already, for who must not lose that port to another.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class Operator:
         clock: Clock | None = None,
         metrics: OperatorMetrics | None = None,
         policy: Policy | None = None,
+        progress_listener: socket.socket | None = None,
         unused_revision_seconds: float = pruner.UNUSED_SECONDS,
     ) -> None:
         self.configuration = configuration or local()
@@ -87,6 +90,7 @@ class Operator:
         self._client = direct or client  # admissions, leases and certificates must not queue behind reconciles
         self._namespace = namespace
         self._clock = clock or SystemClock()
+        self._progress_listener = progress_listener
         self._election = self._make_election(identity)
         config = self.configuration
         service = f"{config.cert_management.webhook_service_name}.{namespace}.svc"
@@ -141,6 +145,8 @@ class Operator:
             return "certificates are not ready"
         if self.configuration.webhook.enable and "webhook" not in self.ports:
             return "the webhook server does not listen yet"
+        if self.configuration.reports_progress and "progress" not in self.ports:
+            return "the progress server does not listen yet"
         if not self._manager.is_synced:
             waiting = [str(source.resource.plural) for source in self._manager.sources if not source.is_synced]
             return f"waiting for the first list of: {', '.join(waiting)}"
@@ -279,8 +285,8 @@ class Operator:
             if _is_on_with_tls(config):
                 await self._listen(servers, "metrics", figures, config.metrics.bind_address, self._tls)
             if config.reports_progress:
-                address = f"{config.status_server.host}:{config.status_server.port}"
-                await self._listen(servers, "progress", self._progress_application(), address, self._tls)
+                where = self._progress_listener or f"{config.status_server.host}:{config.status_server.port}"
+                await self._listen(servers, "progress", self._progress_application(), where, self._tls)
             await asyncio.Event().wait()
 
     def _progress_application(self) -> web.Application:
@@ -291,7 +297,12 @@ class Operator:
         return ProgressServer(Tokens(self._client, self._clock), writer).application()
 
     async def _listen(
-        self, servers: AsyncExitStack, name: str, app: web.Application, address: str, tls: ServingTLS | None = None
+        self,
+        servers: AsyncExitStack,
+        name: str,
+        app: web.Application,
+        address: str | socket.socket,
+        tls: ServingTLS | None = None,
     ) -> None:
         server = await servers.enter_async_context(Server(app, address, tls))
         self.ports[name] = server.port

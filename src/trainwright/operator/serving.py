@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import ssl
 from types import TracebackType
 from typing import Self
@@ -60,28 +61,32 @@ class ServingTLS:
 
 
 class Server:
-    """An aiohttp application on one address: `async with Server(app, ":9443", tls):`. Port 0 takes a free one."""
+    """An aiohttp application on one address: `async with Server(app, ":9443", tls):`. Port 0 takes a free one.
 
-    def __init__(self, app: web.Application, address: str, tls: ServingTLS | None = None) -> None:
+    A socket in place of the address is one that is bound already, and the server's from then on.
+    """
+
+    def __init__(self, app: web.Application, address: str | socket.socket, tls: ServingTLS | None = None) -> None:
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_SECONDS)
-        self._host, self._port = split_address(address)
+        self._address = address
         self._tls = tls
         self.port = 0
 
     async def __aenter__(self) -> Self:
         await self._runner.setup()
-        site = web.TCPSite(
-            self._runner,
-            self._host or None,
-            self._port,
-            ssl_context=self._tls.context if self._tls else None,
-            reuse_address=True,
-        )
+        context = self._tls.context if self._tls else None
+        site: web.BaseSite
+        if isinstance(self._address, socket.socket):
+            host, port = self._address.getsockname()[:2]
+            site = web.SockSite(self._runner, self._address, ssl_context=context)
+        else:
+            host, port = split_address(self._address)
+            site = web.TCPSite(self._runner, host or None, port, ssl_context=context, reuse_address=True)
         try:
             await site.start()
         except OSError as error:
             await self._runner.cleanup()
-            raise ConfigurationError(f"cannot listen on {self._host or '*'}:{self._port}: {error.strerror}") from error
+            raise ConfigurationError(f"cannot listen on {host or '*'}:{port}: {error.strerror}") from error
         self.port = self._runner.addresses[0][1]
         return self
 

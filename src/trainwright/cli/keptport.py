@@ -1,0 +1,60 @@
+"""A port that stays the same over restarts of the control plane: running pods have it in their environment.
+
+In: the file that remembers it. Out: a socket bound to it on loopback, so that nobody can take it meanwhile. The first
+time a port is chosen below those the kernel gives to outgoing connections, where it is still free after a restart.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from pathlib import Path
+
+from trainwright.embedded.node.addresses import LOOPBACK, free_port
+
+log = logging.getLogger(__name__)
+
+
+def bind_kept_port(file: Path, purpose: str) -> socket.socket:
+    """A socket at the port of last time; at another one, said in the log, when somebody has taken it."""
+    kept = _read(file)
+    if kept is not None:
+        try:
+            return _bind(kept)
+        except OSError as error:
+            log.warning(
+                "%s: port %d of last time cannot be used (%s): another one is taken, which running pods do not know",
+                purpose,
+                kept,
+                error.strerror,
+            )
+    tried: set[int] = set()
+    while True:
+        port = free_port(tried)  # an OSError when there is none
+        tried.add(port)
+        try:
+            listener = _bind(port)
+        except OSError:
+            continue  # taken this very moment
+        file.write_text(f"{port}\n")
+        return listener
+
+
+def _read(file: Path) -> int | None:
+    try:
+        port = int(file.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return port if 0 < port < 65536 else None
+
+
+def _bind(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # Connections of the last control plane may still wait for their end on this port.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((LOOPBACK, port))
+    except OSError:
+        listener.close()
+        raise
+    return listener

@@ -42,14 +42,19 @@ class Installation:
     """`with Installation(plane) as installed:`. `overlay` is a folder of `manifests/overlays`."""
 
     def __init__(
-        self, plane: RealControlPlane, *, overlay: str = "progress", policy: Policy | None = None, elect: bool = True
+        self,
+        plane: RealControlPlane,
+        *,
+        overlay: str = "progress",
+        policy: Policy | None = None,
+        lease_seconds: int = 30,
     ) -> None:
         self.plane = plane
         self.overlay = overlay
         self.webhook_port = free_port()
         self.progress_port = free_port()
         self.policy = policy or Policy("operator.test.svc", addresses=("127.0.0.1",))
-        self.elect = elect
+        self.lease_seconds = lease_seconds
         self.objects: list[Object] = []
         self.operator: OperatorInThread
 
@@ -100,7 +105,7 @@ class Installation:
         )
 
     def configuration(self) -> str:
-        """The shipped one, with addresses of this machine and a shorter lease."""
+        """The shipped one, with addresses of this machine and a lease that suits the test."""
         return f"""
 apiVersion: config.trainer.kubeflow.org/v1alpha1
 kind: Configuration
@@ -109,10 +114,10 @@ metrics: {{bindAddress: "127.0.0.1:0"}}
 health: {{healthProbeBindAddress: "127.0.0.1:0"}}
 statusServer: {{host: 127.0.0.1, port: {self.progress_port}, qps: 50, burst: 50}}
 leaderElection:
-  leaderElect: {str(self.elect).lower()}
+  leaderElect: true
   resourceName: trainer.kubeflow.org
-  leaseDuration: 4s
-  renewDeadline: 3s
+  leaseDuration: {self.lease_seconds}s
+  renewDeadline: {self.lease_seconds * 3 // 4}s
   retryPeriod: 1s
 controller: {{groupKindConcurrency: {{TrainJob.trainer.kubeflow.org: 5}}}}
 featureGates: {{TrainJobStatus: {str(self.overlay == "progress").lower()}}}

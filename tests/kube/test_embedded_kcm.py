@@ -28,6 +28,9 @@ CONTROLLERS = (
     "ttl-after-finished-controller",
 )
 WATCHED_SECONDS = 120.0
+
+pytestmark = pytest.mark.timeout(400)  # the first test lives through both stories
+
 NAMESPACE = "lived-in"
 
 
@@ -155,7 +158,6 @@ def lives(programs: BuiltPrograms, tmp_path_factory: pytest.TempPathFactory) -> 
         return mine.result(), theirs.result()
 
 
-@pytest.mark.timeout(400)
 def test_a_job_is_created_suspended_resumed_and_cleaned_up_as_on_the_real_server(lives: tuple[Lived, Lived]) -> None:
     ours, real = lives
     assert ours.story == real.story

@@ -123,7 +123,7 @@ class OperatorProcess:
 
 @contextmanager
 def two_processes(plane: RealControlPlane, directory: Path) -> Iterator[tuple[OperatorProcess, OperatorProcess]]:
-    first, second = Installation(plane), Installation(plane)
+    first, second = Installation(plane, lease_seconds=4), Installation(plane, lease_seconds=4)
     first.install()
     second.kubeconfig = first.kubeconfig
     plane.admin.delete_if_there(LEASE)

@@ -31,6 +31,9 @@ CONTENT_TYPES = {
 }
 
 
+KEPT_SECONDS = 30.0  # servers close what has been idle for longer: kube-apiserver after 90
+
+
 class Refused(Exception):
     """The server answered with a failure; `status` is its Status object, or the text it sent in place of one."""
 
@@ -93,11 +96,11 @@ class Rest:
         headers = {**self._headers, "Content-Type": content_type}
         kept: http.client.HTTPConnection | None = getattr(self._kept, "connection", None)
         self._kept.connection = None
-        if kept is not None and kept.sock is not None:
+        if kept is not None and kept.sock is not None and time.monotonic() - self._kept.since < KEPT_SECONDS:
             kept.sock.settimeout(timeout)
             try:
                 return self._send(kept, method, path, data, headers)
-            except (http.client.HTTPException, ConnectionError):
+            except (http.client.HTTPException, ConnectionError, ssl.SSLEOFError):
                 kept.close()  # the server had closed it meanwhile: once more, on a fresh one
         return self._send(self.connect(timeout), method, path, data, headers)
 
@@ -112,7 +115,7 @@ class Rest:
         except BaseException:
             connection.close()
             raise
-        self._kept.connection = connection
+        self._kept.connection, self._kept.since = connection, time.monotonic()
         return answer.status, body
 
     def request(self, method: str, path: str, body: Any = None, **options: Any) -> Object:

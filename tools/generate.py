@@ -1,8 +1,8 @@
 """Write the generated files anew: `python tools/generate.py`, or `make generate`.
 
 Always: our CRDs and schemas from the types in `trainwright.api`. With Go at hand also what comes from other projects'
-modules: the schemas of Kubernetes' built-in kinds and the CRDs of JobSet and both PodGroups; without it these stay as
-they are, and a line says so.
+modules: the schemas of Kubernetes' built-in kinds, the CRDs of JobSet and both PodGroups, and how Go writes the fields
+of their types; without it these stay as they are, and a line says so.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import gomodules
 import openapi
 import thirdparty
+import typedfields
 import yaml
 
 from trainwright.api import crds
@@ -33,6 +34,8 @@ def main() -> int:
         write(KUBERNETES, compact(document))
         for name, crd in thirdparty.crds().items():
             write(THIRD_PARTY / f"{name}.yaml", as_yaml(crd))
+        modules = (gomodules.API, gomodules.APIMACHINERY, gomodules.JOBSET)
+        write(SCHEMAS / "fields.json", compact(typedfields.extract(*map(gomodules.directory, modules))))
     except gomodules.NoGo as reason:
         print(f"skipped: the schemas of built-in kinds and the third-party CRDs stay as they are ({reason})")
     jobset = yaml.safe_load((THIRD_PARTY / "jobsets.yaml").read_text())

@@ -10,6 +10,8 @@ import tempfile
 from pathlib import Path
 
 KUBERNETES = "k8s.io/kubernetes@v1.36.4"
+API = "k8s.io/api@v0.36.4"
+APIMACHINERY = "k8s.io/apimachinery@v0.36.4"
 JOBSET = "sigs.k8s.io/jobset@v0.12.0"
 SCHEDULER_PLUGINS = "sigs.k8s.io/scheduler-plugins@v0.35.4-devel"
 VOLCANO = "volcano.sh/volcano@v1.10.0"

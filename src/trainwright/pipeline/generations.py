@@ -46,7 +46,7 @@ def patches_of(spec: TrainJobSpec, job_names: list[str]) -> Iterator[Patch]:
     for index, item in enumerate(spec.pod_template_overrides or ()):
         metadata = item.get("metadata") or {}
         kept = {key: metadata[key] for key in ("labels", "annotations") if key in metadata}
-        template = {"metadata": kept, "spec": item.get("spec") or {}}
+        template = {"spec": item.get("spec") or {}} | ({"metadata": kept} if kept else {})
         origin = Origin(OVERRIDE, "podTemplateOverrides", f"spec.podTemplateOverrides[{index}]")
         yield _for_targets(origin, item, template, job_names)
     for index, item in enumerate(spec.runtime_patches or ()):
@@ -109,7 +109,8 @@ def _fit_containers(item: Json, job: Json, left_out: list[str]) -> Json:
 def merge(spec: Json, patch: Json) -> Json:
     """The JobSet spec with a fitted patch laid over it; the order of the jobs stays that of the template."""
     try:
-        merged = strategic_merge(spec, sparse(patch, is_patch=True), _JOB_SET)
+        # Sparse again, since what a patch sets to nothing is not set.
+        merged = sparse(strategic_merge(spec, sparse(patch, "trainer.JobSetSpecPatch"), _JOB_SET))
     except StrategicMergeError as error:
         raise TemplateInvalid(str(error)) from None
     order = {job.get("name"): index for index, job in enumerate(spec.get("replicatedJobs") or ())}

@@ -18,7 +18,7 @@ from trainwright.pipeline.plan import KeyMaterial, MaskedKeys, Observed
 from trainwright.pipeline.podset import INITIALIZERS, NODE, TRAINER, Container, Json, PodSet
 from trainwright.pipeline.provenance import DEFAULT, NO_TRACE, PLUGIN, RUNTIME, TRAIN_JOB, Origin, Tracer
 from trainwright.pipeline.resources import Resources, merge_requirements, pod_requests
-from trainwright.pipeline.sparse import sparse
+from trainwright.pipeline.sparse import amount, sparse
 from trainwright.schema.quantity import Quantity
 
 NUM_PROC_PER_NODE_ANNOTATION = "trainer.kubeflow.org/num-proc-per-node"
@@ -73,10 +73,6 @@ class Info:
         self.has_ml_policy = policy is not None
         self.ml_policy: MLPolicy = policy or _NO_POLICY
         self.pod_group_policy: PodGroupPolicy = (runtime.spec.pod_group_policy if runtime.spec else None) or _NO_GANG
-        if not any(pod_set.role == TRAINER for pod_set in self.pod_sets):  # D23: a runtime without the label
-            for pod_set in self.pod_sets:
-                if pod_set.name == NODE:
-                    pod_set.role = TRAINER
 
     @property
     def name(self) -> str:
@@ -117,12 +113,12 @@ class Info:
         """The pods of the gang and what they ask for together, as a PodGroup spells it."""
         total: dict[str, Quantity] = {}
         for pod_set in self.gang:
-            for name, amount in pod_requests(pod_set.pod_spec).items():
-                amount = amount * pod_set.count
-                total[name] = total[name] + amount if name in total else amount
+            for name, request in pod_requests(pod_set.pod_spec).items():
+                requests = request * pod_set.count
+                total[name] = total[name] + requests if name in total else requests
         return {
             "minMember": sum(pod_set.count for pod_set in self.gang),
-            "minResources": {name: str(amount) for name, amount in total.items()},
+            "minResources": {name: str(requests) for name, requests in total.items()},
         }
 
     def pod_set(self, name: str) -> PodSet | None:
@@ -191,6 +187,7 @@ def make_info(
         trace.mark(Origin(RUNTIME, runtime.metadata.name, "spec.template"), _document(labels, annotations, spec))
     unmatched: list[str] = []
     job_names = [str(item.get("name")) for item in spec.get("replicatedJobs") or ()]
+    roles = [PodSet(item).role for item in spec.get("replicatedJobs") or ()]
     for patch in patches_of(job.spec, job_names):
         labels.update(patch.labels)
         annotations.update(patch.annotations)
@@ -203,10 +200,20 @@ def make_info(
             trace.mark(patch.origin, _document(patch.labels, patch.annotations, patch.spec))
     info = Info(job, runtime, labels, annotations, spec, observed or Observed(), keys or MaskedKeys(), trace)
     info.unmatched = unmatched
+    if TRAINER not in roles:
+        _choose_trainer(info)
     trace.follow(info.document if tracing else None)
     _set_counts(info)
     _set_resources(info)
     return info
+
+
+def _choose_trainer(info: Info) -> None:
+    """D23: in a runtime that labels no trainer it is the job `node`; a patch that takes the label away means it."""
+    if info.trainer is None:
+        for pod_set in info.pod_sets:
+            if pod_set.name == NODE:
+                pod_set.role = TRAINER
 
 
 def _set_counts(info: Info) -> None:
@@ -254,7 +261,7 @@ def trainjob_env(variable: Json) -> Json:
         copied["resourceFieldRef"] = {
             "containerName": resource.get("containerName", ""),
             "resource": resource.get("resource", ""),
-            "divisor": resource.get("divisor", "0"),
+            "divisor": amount(resource.get("divisor") or "0"),
         }
     return {"name": variable["name"], "valueFrom": copied}
 

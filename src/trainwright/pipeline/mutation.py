@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from trainwright.pipeline.info import NUM_PROC_PER_NODE_ANNOTATION
+from trainwright.pipeline.sparse import sparse
 
 Json = dict[str, Any]
 WORDS = ("auto", "cpu", "gpu")
@@ -41,7 +42,8 @@ def _with_time(patch: Json, before: Json | None, now: str) -> Json:
 
 
 def _content(patch: Json) -> Json:
-    return {key: value for key, value in patch.items() if key != "time" and value not in (None, [], {})}
+    """A patch without its time, such that two spellings of one patch are equal."""
+    return {key: value for key, value in sparse(patch, "trainer.RuntimePatch").items() if key != "time"}
 
 
 def _with_processes(new: Json) -> Json:

@@ -42,7 +42,7 @@ class Resources(NamedTuple):
 def merge_requirements(container: Json, requirements: Mapping[str, Any]) -> None:
     """Lay a TrainJob's resourcesPerNode over a container, resource by resource; what it does not name stays."""
     current = Resources.of(container.get("resources"))
-    wanted = Resources.of(sparse(requirements))
+    wanted = Resources.of(sparse(dict(requirements), "core.ResourceRequirements"))
     merged: Json = {}
     if limits := {**current.limits, **wanted.limits}:
         merged["limits"] = limits

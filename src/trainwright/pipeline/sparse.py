@@ -8,83 +8,58 @@ do not know are never touched.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
+from trainwright.api.fields import EMPTY, LIST, MAP, QUANTITY, STRUCT, TEXT, ZERO, Field, fields_of
 from trainwright.schema.quantity import QuantityError, parse_quantity
 
-# Optional scalars whose zero means "not set", by the field their object stands in. Everything else keeps its zero:
-# most booleans and numbers of a pod are pointers in the API, and `runAsUser: 0` is a wish.
-_CONTAINER = {
-    *("image", "workingDir", "terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy"),
-    *("stdin", "stdinOnce", "tty"),
-}
-_PROBE = {"initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"}
-_UNSET_AT_ZERO: dict[str, set[str]] = {
-    "failurePolicy": {"maxRestarts"},
-    "network": {"subdomain"},
-    "coordinator": {"jobIndex", "podIndex"},
-    "replicatedJobs": {"groupName"},
-    "spec": {
-        *("restartPolicy", "dnsPolicy", "serviceAccountName", "serviceAccount", "nodeName", "hostname", "subdomain"),
-        *("schedulerName", "priorityClassName", "hostNetwork", "hostPID", "hostIPC"),
-    },
-    "containers": _CONTAINER,
-    "initContainers": _CONTAINER,
-    "ports": {"name", "hostPort", "hostIP", "protocol"},
-    "env": {"value"},
-    "volumeMounts": {"readOnly", "subPath", "subPathExpr"},
-    "livenessProbe": _PROBE,
-    "readinessProbe": _PROBE,
-    "startupProbe": _PROBE,
-    "httpGet": {"path", "host", "scheme"},
-    "tcpSocket": {"host"},
-    "fieldRef": {"apiVersion"},
-    "configMapKeyRef": {"name"},
-    "secretKeyRef": {"name"},
-    "configMapRef": {"name"},
-    "secretRef": {"name"},
-    "imagePullSecrets": {"name"},
-    "configMap": {"name"},
-    "secret": {"secretName"},
-    "emptyDir": {"medium"},
-    "persistentVolumeClaim": {"readOnly"},
-    "nfs": {"readOnly"},
-    "serviceAccountToken": {"audience"},
-    "tolerations": {"key", "operator", "value", "effect"},
-    "metadata": {"name", "generateName", "namespace"},
-}
-_NOTHING: set[str] = set()
-_AMOUNTS = frozenset({"limits", "requests", "overhead"})
-_FREE_MAPS = frozenset({"labels", "annotations", "nodeSelector", "matchLabels"}) | _AMOUNTS
-_EMPTY_IN_PATCH = _FREE_MAPS | {"metadata", "spec", "template"}
+Json = dict[str, Any]
+
+JOB_SET_SPEC = "jobset.JobSetSpec"
 
 
-def sparse(node: Any, owner: str = "", *, is_patch: bool = False) -> Any:
-    """A deep copy of a JSON value without unset fields; `owner` is the field it stands in.
+def sparse(node: Json, struct: str = JOB_SET_SPEC) -> Json:
+    """A deep copy of an object, which is a `struct`, without unset fields."""
+    fields = fields_of(struct)
+    copy: Json = {}
+    for name, value in node.items():
+        field = fields.get(name)
+        if value is None or (field is not None and not value and field.omits in (ZERO, EMPTY)):
+            continue
+        copy[name] = _copied(value) if field is None else _typed(value, field)
+    for name, zero in _always_written(struct):
+        copy.setdefault(name, zero)
+    return copy
 
-    In a patch an empty list or map says nothing either, since it could only be read as "make it empty".
-    """
-    if isinstance(node, dict):
-        if owner in _AMOUNTS:
-            return {name: amount(value) for name, value in node.items()}
-        if owner in _FREE_MAPS:
-            return dict(node)
-        copy = {}
-        unset_at_zero = _UNSET_AT_ZERO.get(owner, _NOTHING)
-        for name, value in node.items():
-            if value is None or (is_patch and (value == [] or (value == {} and name in _EMPTY_IN_PATCH))):
-                continue
-            if not value and name in unset_at_zero and not isinstance(value, dict | list):
-                continue
-            if name == "resourceFieldRef" and isinstance(value, dict):
-                value = {**value, "divisor": amount(value.get("divisor", "0"))}
-            elif name == "sizeLimit":
-                value = amount(value)
-            copy[name] = sparse(value, name, is_patch=is_patch)
-        return copy
-    if isinstance(node, list):
-        return [sparse(item, owner, is_patch=is_patch) for item in node]
-    return node
+
+def _typed(value: Any, field: Field) -> Any:
+    if field.many == LIST and isinstance(value, list):
+        return [_one(item, field.type) for item in value]
+    if field.many == MAP and isinstance(value, dict):
+        return {name: _one(item, field.type) for name, item in value.items()}
+    return _one(value, field.type)
+
+
+def _one(value: Any, struct: str) -> Any:
+    if struct == QUANTITY:
+        return amount(value)
+    return sparse(value, struct) if struct and isinstance(value, dict) else _copied(value)
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _copied(item) for name, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    return value
+
+
+@cache
+def _always_written(struct: str) -> tuple[tuple[str, str], ...]:
+    """Scalars that a struct writes even when nobody set them, with what it writes then."""
+    zeros = {(STRUCT, "", QUANTITY): "0", (TEXT, "", ""): ""}
+    return tuple((name, zeros[field]) for name, field in fields_of(struct).items() if field in zeros)
 
 
 def amount(value: Any) -> Any:

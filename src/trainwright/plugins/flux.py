@@ -39,6 +39,7 @@ class Flux:
         info.rewrite_command(["/bin/bash", f"{SCRIPTS_DIRECTORY}/entrypoint.sh", _command(info)], self.name)
         info.args = None  # they are in the command now
         scripts = {"name": _scripts_name(info), "mountPath": SCRIPTS_DIRECTORY, "readOnly": True}
+        image = _settings(info).FLUX_VIEW_IMAGE
         for pod_set in info.pod_sets:
             if pod_set.name != NODE:
                 continue
@@ -46,7 +47,7 @@ class Flux:
             pod_set.set_init_container(
                 {
                     "name": INSTALLER,
-                    "image": _settings(info).FLUX_VIEW_IMAGE,
+                    **({"image": image} if image else {}),
                     "command": ["/bin/bash", f"{SCRIPTS_DIRECTORY}/init.sh"],
                     "volumeMounts": [{"name": "flux-install", "mountPath": "/mnt/flux"}, scripts],
                 }

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from trainwright.api.trainjob import TrainJob, TrainJobSpec
 from trainwright.pipeline.info import Info
 from trainwright.pipeline.podset import DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, Json, pod_spec_of
+from trainwright.pipeline.sparse import sparse
 from trainwright.pipeline.typed import invalid_value, json_of
 from trainwright.schema.errors import FieldError, duplicate, forbidden, invalid
 from trainwright.schema.names import dns1123_subdomain_faults
@@ -24,10 +25,11 @@ _path = re.compile(_PATH).fullmatch
 
 
 class Generation(NamedTuple):
-    """One spelling of overrides: its field, its name in messages, and whom a missing job is called."""
+    """One spelling of overrides: its field, its type, its name in messages, and whom a missing job is called."""
 
     attribute: str
     field: str
+    struct: str
     title: str
     missing_job: str
 
@@ -35,17 +37,22 @@ class Generation(NamedTuple):
 PATCHES = Generation(
     "runtime_patches",
     "spec.runtimePatches",
+    "trainer.RuntimePatch",
     "RuntimePatches",
     "must not have replicated job that doesn't exist in the runtime job template",
 )
 TEMPLATE_OVERRIDES = Generation(
     "pod_template_overrides",
     "spec.podTemplateOverrides",
+    "trainer.PodTemplateOverride",
     "PodTemplateOverrides",
     "must not have targetJob that doesn't exist in the runtime job template",
 )
 SPEC_OVERRIDES = TEMPLATE_OVERRIDES._replace(
-    attribute="pod_spec_overrides", field="spec.podSpecOverrides", title="PodSpecOverrides"
+    attribute="pod_spec_overrides",
+    field="spec.podSpecOverrides",
+    struct="trainer.PodSpecOverride",
+    title="PodSpecOverrides",
 )
 GENERATIONS = (SPEC_OVERRIDES, TEMPLATE_OVERRIDES, PATCHES)
 
@@ -55,7 +62,11 @@ def validate_overrides(info: Info, job: TrainJob, old: TrainJob | None) -> Itera
     known = _names_of_template(info)
     for generation in GENERATIONS:
         items = _items(info.job_spec, generation)
-        if old is not None and old.spec is not None and items != _items(old.spec, generation):
+        if (
+            old is not None
+            and old.spec is not None
+            and _content(info.job_spec, generation) != _content(old.spec, generation)
+        ):
             yield from _update_faults(info, job, old, generation)
         for item in items:
             yield from _item_faults(item, items, generation, known)
@@ -70,6 +81,11 @@ def validate_overrides(info: Info, job: TrainJob, old: TrainJob | None) -> Itera
 
 def _items(spec: TrainJobSpec, generation: Generation) -> list[Json]:
     return getattr(spec, generation.attribute) or []
+
+
+def _content(spec: TrainJobSpec, generation: Generation) -> list[Json]:
+    """Overrides such that two spellings of the same are equal."""
+    return [sparse(item, generation.struct) for item in _items(spec, generation)]
 
 
 class Names(NamedTuple):
@@ -98,7 +114,7 @@ def _item_faults(
         yield from _manager_faults(str(item.get("manager", "")))
 
     def fault(detail: str) -> FieldError:
-        return invalid_value(generation.field, json_of(items), detail)
+        return invalid_value(generation.field, json_of(items, generation.struct), detail)
 
     for job, pod_spec in _pod_specs(item, generation):
         if job not in known:

@@ -56,7 +56,9 @@ class Torch:
             return
         for target, name, found in _injection_targets(info):
             if found is None:
-                yield invalid_value("spec.runtimeRef", json_of(target), _missing(target, name))
+                yield invalid_value(
+                    "spec.runtimeRef", json_of(target, "trainer.EnvInjectionTarget"), _missing(target, name)
+                )
         yield from reserved_env(info, RESERVED)
         processes = info.num_proc_per_node
         if isinstance(processes, str) and processes not in WORDS:

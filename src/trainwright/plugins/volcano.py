@@ -30,8 +30,8 @@ class Volcano:
         if policy is None or (info.observed.pod_group_exists and not job.is_suspended):
             return
         spec: Json = dict(info.gang_size)
-        if queue := info.annotations.get(QUEUE_ANNOTATION):
-            spec["queue"] = queue
+        if QUEUE_ANNOTATION in info.annotations:
+            spec["queue"] = info.annotations[QUEUE_ANNOTATION]
         for pod_set in info.pod_sets:  # the last one that names a priority decides
             if priority := pod_set.pod_spec.get("priorityClassName"):
                 spec["priorityClassName"] = priority

@@ -211,6 +211,7 @@ def test_env_sources_are_copied_as_the_reference_copies_them() -> None:
     sources = [
         {"name": "F", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}},
         {"name": "R", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+        {"name": "D", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1024Ki"}}},
         {"name": "E"},
         {"name": "K", "valueFrom": {"fileKeyRef": {"key": "k", "path": "p", "volumeName": "v"}}},
     ]
@@ -220,6 +221,10 @@ def test_env_sources_are_copied_as_the_reference_copies_them() -> None:
         {
             "name": "R",
             "valueFrom": {"resourceFieldRef": {"containerName": "", "resource": "limits.cpu", "divisor": "0"}},
+        },
+        {
+            "name": "D",
+            "valueFrom": {"resourceFieldRef": {"containerName": "", "resource": "limits.memory", "divisor": "1Mi"}},
         },
         {"name": "E", "value": ""},
         {"name": "K", "valueFrom": {"fileKeyRef": {"key": "k", "path": "p", "volumeName": "v"}}},
@@ -242,3 +247,9 @@ def test_resources_that_go_nowhere_come_with_a_warning() -> None:
     (warning,) = plan(job, bare).warnings
     assert warning.startswith("spec.trainer.resourcesPerNode has no effect")
     assert plan(job, runtime()).warnings == []
+
+
+def test_no_replicas_are_as_many_as_the_default() -> None:
+    aux = {**job_of_runtime("aux", ""), "replicas": 0}
+    made = jobset(trainjob(), runtime(job_of_runtime(), aux))
+    assert [item.get("replicas") for item in made["spec"]["replicatedJobs"]] == [1, None]

@@ -131,3 +131,20 @@ def test_a_patch_can_give_a_job_its_role() -> None:
     }
     made = jobset(trainjob({"image": "mine"}, runtimePatches=[change]), runtime(job_of_runtime("chief", "")))
     assert container(made, "chief")["image"] == "mine"
+
+
+def test_a_patch_can_take_a_role_away() -> None:
+    role = {"trainer.kubeflow.org/trainjob-ancestor-step": "helper"}
+    change = {
+        "manager": "a.io/x",
+        "trainingRuntimeSpec": {
+            "template": {"spec": {"replicatedJobs": [{"name": "node", "template": {"metadata": {"labels": role}}}]}}
+        },
+    }
+    made = jobset(trainjob({"image": "mine"}, runtimePatches=[change]), runtime())
+    assert container(made)["image"] == "img:1"
+
+
+def test_an_empty_service_account_in_a_patch_is_the_default_one() -> None:
+    of = runtime(job_of_runtime(serviceAccountName="sa"))
+    assert "serviceAccountName" not in pods(jobset(trainjob(runtimePatches=[patch({"serviceAccountName": ""})]), of))

@@ -31,6 +31,18 @@ def test_an_unchanged_patch_keeps_its_time_whatever_is_sent() -> None:
     assert times(job(patch()), job(patch(EARLIER))) == [EARLIER]
 
 
+def test_another_spelling_of_a_patch_is_no_change() -> None:
+    def labelled(**job: Any) -> dict[str, Any]:
+        jobs = [{"name": "node", **job}]
+        return patch(EARLIER, template={"spec": {"replicatedJobs": jobs}})
+
+    old = labelled(template={"metadata": {"labels": {"a": "b"}}})
+    same = labelled(template={"metadata": {"labels": {"a": "b"}, "annotations": {}, "finalizers": []}})
+    other = labelled(template={"metadata": {"labels": {"a": "b"}}, "spec": {}})
+    assert times(job(same), job(old)) == [EARLIER]
+    assert times(job(other), job(old)) == [NOW]
+
+
 def test_a_changed_patch_gets_the_time_whatever_is_sent() -> None:
     assert times(job(patch(SENT, a=1)), job(patch(EARLIER, a=2))) == [NOW]
 

@@ -225,6 +225,11 @@ def test_v2_0_allowed_one_override_for_a_job() -> None:
 ACTIVE = msgspec.convert({"status": {"replicatedJobsStatus": [{"name": "node", "active": 1}, {"name": "b"}]}}, JobSet)
 
 
+def test_another_spelling_of_a_patch_is_no_change() -> None:
+    old, new = patch(nodeSelector={"a": "b"}), patch(nodeSelector={"a": "b"}, tolerations=[])
+    assert errors(trainjob(runtimePatches=[new]), runtime(), trainjob(runtimePatches=[old])) == []
+
+
 def test_patches_change_only_while_nothing_runs() -> None:
     changed = {"runtimePatches": [patch(nodeSelector={"a": "b"})]}
     running = "RuntimePatches can only be modified when the TrainJob is suspended before or after the update"

@@ -57,6 +57,12 @@ def test_settings_come_from_the_runtime_and_then_from_the_trainjob() -> None:
     assert "tcp://%h.tj.ns.svc.cluster.local:%p" in text
 
 
+def test_an_empty_view_image_is_no_image() -> None:
+    job = trainjob({"numNodes": 1, "env": [{"name": "FLUX_VIEW_IMAGE", "valueFrom": {}}]})
+    (installer,) = pods(jobset(job, flux()))["initContainers"]
+    assert "image" not in installer
+
+
 def test_the_installer_is_the_last_init_container() -> None:
     of = runtime(job_of_runtime(initContainers=[{"name": "mine", "image": "i"}]), policy=FLUX)
     made = pods(jobset(trainjob({"numNodes": 1}), of))

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from trainwright.api.runtime import runtime_from
 from unit.pipeline.objects import job_of_runtime, jobset, objects, plan, runtime, trainjob
 
 BOX = {"name": "node", "image": "i", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}
@@ -60,6 +61,22 @@ def test_volcano_carries_queue_priority_and_topology() -> None:
         "networkTopology": {"mode": "soft", "highestTierAllowed": 2},
     }
     assert templates(made["JobSet/tj"])["node"] == {"annotations": {"scheduling.k8s.io/group-name": "tj"}}
+
+
+def test_a_queue_is_written_as_the_runtime_has_it() -> None:
+    of = runtime_from(
+        {
+            "kind": "ClusterTrainingRuntime",
+            "spec": {
+                "podGroupPolicy": {"volcano": {}},
+                "template": {
+                    "metadata": {"annotations": {"scheduling.volcano.sh/queue-name": ""}},
+                    "spec": {"replicatedJobs": [job_of_runtime()]},
+                },
+            },
+        }
+    )
+    assert objects(plan(trainjob(), of))["PodGroup/tj"]["spec"]["queue"] == ""
 
 
 def test_without_a_policy_nothing_is_said_of_gangs() -> None:

@@ -52,7 +52,7 @@ def status(
         _set(conditions, _condition(SUSPENDED, "False", "Resumed", "TrainJob is resumed", now))
     jobs_status = old.jobs_status
     if jobset is not None:
-        jobs_status = jobset.status.replicated_jobs_status or jobs_status
+        jobs_status = jobset.status.replicated_jobs_status
         if not _finished(conditions):
             _copy_end(conditions, jobset)
     remaining = _remaining(job, conditions, now)

@@ -68,6 +68,8 @@ def test_jobs_status_is_taken_over_whole_and_kept_when_the_jobset_is_gone() -> N
     jobs = [{"name": "node", "ready": 1, "succeeded": 0, "failed": 0, "active": 1, "suspended": 0}]
     update = status(trainjob(), jobset(jobs=jobs), NOW)
     assert msgspec.to_builtins(update.status.jobs_status) == jobs
+    anew = trainjob(status={"jobsStatus": jobs})
+    assert status(anew, jobset(jobs=[]), NOW).status.jobs_status is None
     later = trainjob(status={"conditions": [condition("Complete")], "jobsStatus": jobs})
     assert msgspec.to_builtins(status(later, None, NOW).status.jobs_status) == jobs
 

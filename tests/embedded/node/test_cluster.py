@@ -281,7 +281,9 @@ async def test_a_running_pod_sees_its_token_renewed_by_the_node_that_adopts_it(
         f"cat {at}/token > {first}; while cmp -s {at}/token {first}; do sleep 0.05; done; cat {at}/token > {second}"
     )
     container = {"volumeMounts": [{"name": "t", "mountPath": at, "readOnly": True}]}
-    started = await cluster.create(PODS, pod("p", "sh", "-c", script, container=container, volumes=declared))
+    started = await cluster.create(
+        PODS, pod("p", "sh", "-c", script, container=container, volumes=declared, serviceAccountName="default")
+    )
     await cluster.until_pod("p", "Running")
     await cluster.stop_node()
     directory_of(cluster, started["metadata"]["uid"]).write_token_times({"t/token": 0.0})  # long overdue

@@ -64,10 +64,54 @@ def parse_json(body: bytes) -> tuple[Any, list[str]]:
 
 
 def _go_words(text: str, error: json.JSONDecodeError) -> str:
-    if error.pos >= len(text.rstrip()):
+    at, what = error.pos, error.msg
+    if at >= len(text.rstrip()) or what.startswith("Unterminated string"):
         return "unexpected end of JSON input"
-    char = text[error.pos]
-    return f"invalid character {char!r} looking for beginning of value"
+    if what.startswith("Invalid \\"):
+        at += 1
+        return f"invalid character {_shown(text[at : at + 1])} in string escape code"
+    for start, words in _WORDS.items():
+        if what.startswith(start):
+            return f"invalid character {_shown(text[at])} {words}"
+    if what.startswith("Expecting ','"):
+        words = "after array element" if _innermost(text[:at]) == "[" else "after object key:value pair"
+        return f"invalid character {_shown(text[at])} {words}"
+    for literal in ("true", "false", "null"):
+        if text[at] == literal[0]:
+            return _literal_words(text[at:], literal)
+    return f"invalid character {_shown(text[at])} looking for beginning of value"
+
+
+_WORDS = {
+    "Expecting property name": "looking for beginning of object key string",
+    "Expecting ':'": "after object key",
+    "Extra data": "after top-level value",
+    "Invalid control character": "in string literal",
+}
+
+
+def _shown(char: str) -> str:
+    return {"'": r"'\''", '"': "'\"'"}.get(char) or repr(char)
+
+
+def _innermost(text: str) -> str:
+    """The bracket that is still open at the end of a text which is right so far."""
+    opened: list[str] = []
+    for found in re.finditer(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', text):
+        if found[0] in ("[", "{"):
+            opened.append(found[0])
+        elif found[0] in ("]", "}"):
+            opened.pop()
+    return opened[-1] if opened else ""
+
+
+def _literal_words(text: str, literal: str) -> str:
+    for index, wanted in enumerate(literal):
+        if index >= len(text):
+            return "unexpected end of JSON input"
+        if text[index] != wanted:
+            return f"invalid character {_shown(text[index])} in literal {literal} (expecting {wanted!r})"
+    raise AssertionError("the literal is right")
 
 
 def _clean(value: Any, path: str, duplicates: list[str], numbers: bool, depth: int = 0) -> Any:

@@ -38,12 +38,17 @@ def parse_body(call: Call, served: Type) -> tuple[Json, list[str]]:
     if value is None:
         value = {}
     if not isinstance(value, dict):
-        found = {list: "array", str: "string", bool: "bool"}.get(type(value), "number")
-        text = (
-            f"couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {HEAD}"
-        )
-        raise unrecognized(call, served, text)
+        raise unrecognized(call, served, f"couldn't get version/kind; json parse error: {not_a_head(value)}")
     return value, duplicates
+
+
+def go_type(value: object) -> str:
+    """What Go's decoder calls a JSON value."""
+    return {list: "array", dict: "object", str: "string", bool: "bool"}.get(type(value), "number")
+
+
+def not_a_head(value: object) -> str:
+    return f"json: cannot unmarshal {go_type(value)} into Go value of type {HEAD}"
 
 
 HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'

@@ -117,6 +117,9 @@ async def _delete_head(api: Api, served: Type, key: Key, options: DeleteOptions,
             _, future = api.state.put(key, api.to_storage(served, obj))
             await asyncio.shield(future)
         return Deleted(obj, False, True)
+    if graceful and not options.dry_run and obj != before:
+        # Watchers learn that the grace is over before they learn that the object is gone.
+        api.state.put(key, api.to_storage(served, obj))
     if not options.dry_run:
         gone, future = api.state.delete(key, api.to_storage(served, copy.deepcopy(obj)))
         await asyncio.shield(future)

@@ -100,10 +100,24 @@ def standard_finalizers(metadata: Json) -> list[FieldError]:
     """Built-in kinds take finalizers of the system, or such with a domain."""
     found: list[FieldError] = []
     for index, name in enumerate(metadata.get("finalizers") or ()):
-        if "/" not in name and name not in _STANDARD_FINALIZERS:
-            text = "name is neither a standard finalizer name nor is it fully qualified"
-            found.append(field.invalid(f"metadata.finalizers[{index}]", name, text))
+        found += _domain_fault(name, f"metadata.finalizers[{index}]")
     return found
+
+
+def finalizer_faults(names: list[str], at: str) -> list[FieldError]:
+    """The names of finalizers outside of the metadata."""
+    found: list[FieldError] = []
+    for index, name in enumerate(names):
+        found += [field.invalid(f"{at}[{index}]", name, text) for text in label_key_faults(name)]
+        found += _domain_fault(name, f"{at}[{index}]")
+    return found
+
+
+def _domain_fault(name: str, at: str) -> list[FieldError]:
+    if "/" in name or name in _STANDARD_FINALIZERS:
+        return []
+    text = "name is neither a standard finalizer name nor is it fully qualified"
+    return [field.invalid(at, name, text)]
 
 
 def shared(metadata: Json, at: str = "metadata") -> list[FieldError]:
@@ -229,7 +243,7 @@ def validate_update(metadata: Json, old: Json, *, namespaced: bool, repeats: int
     name = metadata.get("name", "")
     found += [field.invalid("metadata.name", name, text) for text in path_segment_faults(name)]
     found += _common(metadata, namespaced)
-    return found + 2 * _changes(metadata, old) + repeats * shared(metadata)
+    return found + 2 * _changes(metadata, old) + repeats * (shared(metadata) + finalizers(metadata))
 
 
 def _changes(metadata: Json, old: Json) -> list[FieldError]:

@@ -6,9 +6,9 @@ from ...schema import errors as field
 from . import deletion, errors, reading, writing
 from .api import Api
 from .bodies import parse_json, parse_yaml, unsupported_body
-from .decoding import JSON_TYPES, PROTOBUF, YAML_TYPES, read_object
+from .decoding import JSON_TYPES, PROTOBUF, YAML_TYPES, go_type, not_a_head, read_object
 from .deletion import DeleteOptions
-from .errors import Json, bad_request
+from .errors import Json, StatusError, bad_request
 from .patching import check_names
 from .requests import Answer, Call, json_answer
 from .store import Key
@@ -68,6 +68,9 @@ async def delete(api: Api, call: Call) -> Answer:
 async def delete_collection(api: Api, call: Call) -> Answer:
     options = delete_options(call)
     deletion.check_options(options)
+    call.query.integer("timeoutSeconds")
+    # What the options mean for this kind is said even of nothing.
+    call.served.strategy.check_delete({"metadata": {}}, options.policy or options.orphan)
     chosen = reading.list_selection(call)
     form = reading.form_of(call)
     page = await reading.collect(api, call, chosen)
@@ -84,7 +87,7 @@ def delete_options(call: Call) -> DeleteOptions:
     else:
         value = _body(call)
         if value.get("kind") not in (None, "", "DeleteOptions"):
-            version = value.get("apiVersion", "")
+            version = value.get("apiVersion") or "meta.k8s.io/v1"
             scheme = "pkg/runtime/scheme.go:111"
             raise bad_request(f'no kind "{value["kind"]}" is registered for version "{version}" in scheme "{scheme}"')
         options = _from_body(value)
@@ -113,7 +116,7 @@ def _body(call: Call) -> Json:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise bad_request("couldn't get version/kind; json parse error: the body is not an object")
+        raise bad_request(f"couldn't get version/kind; json parse error: {not_a_head(value)}")
     return value
 
 
@@ -133,11 +136,18 @@ def _from_body(value: Json) -> DeleteOptions:
         value.get("orphanDependents"),
     )
     uid, version = preconditions.get("uid"), preconditions.get("resourceVersion")
-    well_typed = (
-        (grace is None or (isinstance(grace, int) and not isinstance(grace, bool)))
-        and (orphan is None or isinstance(orphan, bool))
-        and all(text is None or isinstance(text, str) for text in (policy, uid, version))
-    )
-    if not well_typed:
-        raise bad_request("couldn't get version/kind; json parse error: a field of DeleteOptions has the wrong type")
+    if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool)):
+        raise _wrong_type(grace, "gracePeriodSeconds", "int64")
+    if orphan is not None and not isinstance(orphan, bool):
+        raise _wrong_type(orphan, "orphanDependents", "bool")
+    if policy is not None and not isinstance(policy, str):
+        raise _wrong_type(policy, "propagationPolicy", "v1.DeletionPropagation")
+    for name, text, kind in (("uid", uid, "types.UID"), ("resourceVersion", version, "string")):
+        if text is not None and not isinstance(text, str):
+            raise _wrong_type(text, f"preconditions.{name}", kind)
     return DeleteOptions(grace, policy, orphan, uid, version)
+
+
+def _wrong_type(value: object, name: str, kind: str) -> StatusError:
+    text = f"json: cannot unmarshal {go_type(value)} into Go struct field DeleteOptions.{name} of type {kind}"
+    return bad_request(text)

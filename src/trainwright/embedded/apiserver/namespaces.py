@@ -10,10 +10,11 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from . import deletion, errors, writing
+from . import deletion, errors, metadata, writing
 from .errors import Json, StatusError
+from .namespaceconditions import conditions_of, merged
 from .peers import NAMESPACES
-from .state import Event
+from .state import Event, Stored
 from .store import Key
 from .types import Type
 from .writing import SYSTEM, WriteOptions
@@ -21,6 +22,7 @@ from .writing import SYSTEM, WriteOptions
 if TYPE_CHECKING:
     from .api import Api
 
+CONTROLLER = WriteOptions(manager="kube-controller-manager")
 log = logging.getLogger(__name__)
 
 
@@ -93,7 +95,7 @@ class Namespaces:
         stored = api.state.head(namespace_key(name))
         if stored is None:
             return True
-        left: list[str] = []
+        left: list[tuple[Type, Stored]] = []
         for table in list(api.state.tables.values()):
             found = list(table.select(name))
             if not found:
@@ -110,12 +112,32 @@ class Namespaces:
                     except StatusError as error:
                         if error.code != 404:
                             raise
-                if api.state.head(item.key) is not None:
-                    left.append(table.resource)
+                head = api.state.head(item.key)
+                if head is not None:
+                    left.append((served, head))
+        await self._report(name, left)
         if left:
             return False
         await self._finalize(name)
         return api.state.head(namespace_key(name)) is None
+
+    async def _report(self, name: str, left: list[tuple[Type, Stored]]) -> None:
+        """Tell in the namespace's status what keeps it."""
+        served = self.api.registry.find("", "v1", "namespaces")
+        assert served is not None
+
+        def with_conditions(obj: Json | None) -> Json:
+            assert obj is not None
+            status = obj.setdefault("status", {})
+            conditions = merged(status.get("conditions") or [], conditions_of(left))
+            if conditions is None:
+                raise writing.Unchanged
+            status["conditions"] = conditions
+            return obj
+
+        await writing.update(
+            self.api, served, namespace_key(name), with_conditions, CONTROLLER, SYSTEM, subresource="status", retry=True
+        )
 
     async def _finalize(self, name: str) -> None:
         served = self.api.registry.find("", "v1", "namespaces")
@@ -127,26 +149,33 @@ class Namespaces:
             obj["spec"] = {"finalizers": finalizers} if finalizers else {}
             return obj
 
-        await finalize(self.api, served, name, without_finalizer)
+        await finalize(self.api, served, name, without_finalizer, CONTROLLER)
 
 
-async def finalize(api: Api, served: Type, name: str, compute: writing.Compute, dry_run: bool = False) -> Json:
-    """The `finalize` subresource: only spec.finalizers change; without any, and deleted, the namespace goes."""
+async def finalize(api: Api, served: Type, name: str, compute: writing.Compute, options: WriteOptions) -> Json:
+    """The `finalize` subresource: an update but for the status; without finalizers, and deleted, the namespace goes."""
     key = namespace_key(name)
     stored = api.state.head(key)
     if stored is None:
         raise errors.not_found("", "namespaces", name)
-    wanted = compute(served.whole_object(stored.data))
-    version = wanted["metadata"].get("resourceVersion")
-    if version and version != str(stored.version):
-        raise errors.conflict("", "namespaces", name, errors.MODIFIED)
-    obj = served.whole_object(stored.data)
     before = served.whole_object(stored.data)
-    finalizers = (wanted.get("spec") or {}).get("finalizers") or []
+    obj = compute(served.whole_object(stored.data))
+    meta = obj["metadata"]
+    if meta.get("resourceVersion") and meta["resourceVersion"] != str(stored.version):
+        raise errors.conflict("", "namespaces", name, errors.MODIFIED)
+    obj["status"] = before.get("status", {})
+    served.field_manager("finalize").update(before, obj, options.manager, metadata.now_text())
+    metadata.carry_over(meta, before["metadata"])
+    meta["resourceVersion"] = str(stored.version)
+    finalizers = (obj.get("spec") or {}).get("finalizers") or []
+    faults = metadata.validate_update(meta, before["metadata"], namespaced=False)
+    faults += metadata.finalizer_faults(finalizers, "spec.finalizers")
+    if faults:
+        raise errors.invalid("", "Namespace", name, faults)
     obj["spec"] = {"finalizers": finalizers} if finalizers else {}
-    if dry_run:
+    if options.dry_run:
         return obj
-    if stored.deleting and not finalizers and not obj["metadata"].get("finalizers"):
+    if stored.deleting and not finalizers and not meta.get("finalizers"):
         _, future = api.state.delete(key, obj)
         await asyncio.shield(future)
         return obj

@@ -180,6 +180,10 @@ class Reviews:
             request, _ = table.decode("authentication/v1.TokenRequest", value)
         except ValueError as error:
             raise bad_request(f'TokenRequest in version "v1" cannot be handled as a TokenRequest: {error}') from None
+        named = (request.get("metadata") or {}).get("name")
+        if named and named != call.name:
+            fault = field.invalid("metadata.name", named, "must match the service account name if specified")
+            raise errors.invalid("authentication.k8s.io", "TokenRequest", call.name, [fault])
         spec = request.get("spec") or {}
         seconds = spec.get("expirationSeconds")
         seconds = DEFAULT_SECONDS if seconds is None else seconds
@@ -222,12 +226,12 @@ class Reviews:
         if not reference:
             return None
         kind = reference.get("kind", "")
-        resource = {"Pod": "pods", "Secret": "secrets"}.get(kind)
-        if resource is None:
-            raise bad_request(
-                f"cannot bind token for serviceaccount to a type {kind!r} object; only Pod and Secret are supported"
-            )
-        stored = self.api.state.get(Key(resource, call.namespace, reference.get("name", "")))
+        resource = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}.get(kind)
+        if resource is None or reference.get("apiVersion") != "v1":
+            group, _, version = reference.get("apiVersion", "").rpartition("/")
+            raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
+        namespace = "" if kind == "Node" else call.namespace
+        stored = self.api.state.get(Key(resource, namespace, reference.get("name", "")))
         if stored is None:
             raise errors.not_found("", resource, reference.get("name", ""))
         if reference.get("uid") and reference["uid"] != stored.uid:
@@ -235,7 +239,7 @@ class Reviews:
                 f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record."
                 " The object might have been deleted and then recreated"
             )
-            raise errors.conflict("", resource, reference["name"], text)
+            raise errors.conflict("", kind, reference["name"], text)
         return {"kind": kind, "name": stored.key.name, "uid": stored.uid}
 
 

@@ -135,7 +135,7 @@ async def finalize(api: Api, call: Call) -> Answer:
     options = call.write_options("UpdateOptions")
     obj = read_object(call, call.served, options.validation)
     patching.check_names(call, obj)
-    done = await namespaces.finalize(api, call.served, call.name, lambda old: obj, options.dry_run)
+    done = await namespaces.finalize(api, call.served, call.name, lambda old: obj, options)
     return reading.object_answer(call, done)
 
 

@@ -277,13 +277,13 @@ async def _update_once(
     await api.admission.validate(call, obj, old)
     if api.state.head(key) is not stored:
         raise _Stale
+    meta["resourceVersion"] = str(stored.version)
     if _finished(meta, old["metadata"]) and served.strategy.removable(obj):
         if not options.dry_run:
             # What goes, and what watchers see go, is the object as it was stored.
             _, future = api.state.delete(key, stored.decode())
             await asyncio.shield(future)
         return Written(obj, False)
-    meta["resourceVersion"] = str(stored.version)
     if options.dry_run or (settled and same(obj, old) and not _settles(api, served, stored)):
         return Written(obj, False)
     await _store(api, served, key, obj, applied)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 
 from ....schema import errors as field
 from ....schema.errors import FieldError
 from ....schema.names import config_key_faults
+from ..bodies import parse_json
 from ..errors import Json
 from .strategy import BuiltinStrategy
 
@@ -60,6 +60,18 @@ REQUIRED_KEYS = {
 }
 
 
+def _json_fault(text: bytes) -> str:
+    """What is wrong with the credentials of a registry, which are a JSON object."""
+    try:
+        value, _ = parse_json(text)
+    except ValueError as error:
+        return str(error)
+    if value is None or isinstance(value, dict):
+        return ""
+    names = {list: "array", str: "string", bool: "bool"}
+    return f"json: cannot unmarshal {names.get(type(value), 'number')} into Go value of type map[string]interface {{}}"
+
+
 class Secrets(BuiltinStrategy):
     metadata_repeats = 1
 
@@ -98,10 +110,9 @@ class Secrets(BuiltinStrategy):
             if key not in data:
                 found.append(field.required(f"data[{key}]"))
             else:
-                try:
-                    json.loads(base64.b64decode(data[key] or ""))
-                except ValueError:
-                    found.append(field.invalid(f"data[{key}]", "<secret contents redacted>", "invalid character"))
+                fault = _json_fault(base64.b64decode(data[key] or ""))
+                if fault:
+                    found.append(field.invalid(f"data[{key}]", "<secret contents redacted>", fault))
         elif kind == "kubernetes.io/basic-auth":
             if "username" not in data and "password" not in data:
                 found.append(field.required("data[username]"))

@@ -34,6 +34,15 @@ class BuiltinStrategy(Strategy):
     def check_create(self, obj: Json, found: list[FieldError]) -> list[FieldError]:
         return found + ([] if self.any_finalizer else standard_finalizers(obj["metadata"])) + self.validate(obj)
 
+    def check_update(self, obj: Json, old: Json, found: list[FieldError]) -> list[FieldError]:
+        # Once with the change, and again by kinds that judge its metadata as that of a new object.
+        times = 0 if self.any_finalizer else 1 + self.metadata_repeats
+        return found + times * standard_finalizers(obj["metadata"]) + self.validate_update(obj, old)
+
+    def check_status_update(self, obj: Json, old: Json, found: list[FieldError]) -> list[FieldError]:
+        times = 0 if self.any_finalizer else 1
+        return found + times * standard_finalizers(obj["metadata"]) + self.validate_status_update(obj, old)
+
     def node(self) -> Node:
         if not kubernetes.has_kind(self.api_version, self.kind):
             return UNTYPED

@@ -48,14 +48,8 @@ def check_status_update(
     status = schema.field("status")
     if status is not None and "status" in value:
         # Messages name the fields as seen from the status, the field in front is whole.
-        for error in status.validate(value["status"], old.get("status")):
-            errors.append(error if _is_combined(error) else error.under("status"))
+        errors += [error.under("status") for error in status.validate(value["status"], old.get("status"))]
     return _with_rules(schema, value, old, errors)
-
-
-def _is_combined(error: FieldError) -> bool:
-    """Errors of anyOf, oneOf and the like have no field and get none."""
-    return not error.field and error.value == "" and error.type is ErrorType.INVALID
 
 
 def _with_rules(

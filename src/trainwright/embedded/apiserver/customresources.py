@@ -18,6 +18,7 @@ from ...schema.structural import StructuralSchema
 from . import deletion, jsonpath, writing
 from .age import age_of
 from .builtin.customresourcedefinitions import CLEANUP
+from .embeddedobjects import EmbeddedObjects, check_metadata
 from .errors import Json, StatusError
 from .fieldmanager.nodes import object_node
 from .fieldmanager.walk import go_text, go_type
@@ -48,6 +49,7 @@ class CustomStrategy(Strategy):
         self.kind = kind
         self.api_version = api_version
         self.schema = StructuralSchema.compile(schema)
+        self.embedded = EmbeddedObjects(self.schema)
         self.has_status = status
         self.selectable = selectable
         self.ignored_on_main = {"f:status": {}} if status else {}
@@ -55,7 +57,7 @@ class CustomStrategy(Strategy):
         self.ignored_on_status = {"f:metadata": {}, "f:spec": {}}
 
     def decode(self, obj: Json) -> tuple[Json, list[str]]:
-        unknown = check_metadata(obj["metadata"])
+        unknown = check_metadata(obj["metadata"]) + self.embedded.decode(obj)
         return obj, unknown + self.schema.prune(obj)
 
     def default(self, obj: Json) -> None:
@@ -106,32 +108,26 @@ class CustomStrategy(Strategy):
         return found
 
     def check_create(self, obj: Json, found: list[FieldError]) -> list[FieldError]:
-        return check_create(self.schema, obj, self._scale_faults(obj) + self._type_faults(obj) + found)
+        return check_create(self.schema, obj, self._faults(obj) + found)
 
     def check_update(self, obj: Json, old: Json, found: list[FieldError]) -> list[FieldError]:
-        return check_update(self.schema, obj, old, self._scale_faults(obj) + self._type_faults(obj) + found)
+        return check_update(self.schema, obj, old, self._faults(obj) + found)
 
     def check_status_update(self, obj: Json, old: Json, found: list[FieldError]) -> list[FieldError]:
-        return check_status_update(self.schema, obj, old, self._scale_faults(obj) + self._type_faults(obj) + found)
+        return check_status_update(self.schema, obj, old, self._faults(obj) + found)
+
+    def _faults(self, obj: Json) -> list[FieldError]:
+        return self._scale_faults(obj) + self._type_faults(obj) + self.embedded.faults(obj)
 
     def _scale_faults(self, obj: Json) -> list[FieldError]:
-        """Replica counts that the scale subresource shows must be countable."""
+        """What the scale subresource shows must be countable replicas and a selector."""
         found: list[FieldError] = []
-        for name in ("specReplicasPath", "statusReplicasPath"):
+        for name, kind in (("specReplicasPath", int), ("statusReplicasPath", int), ("labelSelectorPath", str)):
             path = self.scale.get(name, "")
-            if not path:
-                continue
-            value: Any = obj
-            for part in path.strip(".").split("."):
-                if not isinstance(value, dict):
-                    shown = f"{go_text(value)} is of the type {go_type(value)}, expected map[string]interface{{}}"
-                    found.append(field.invalid(path, 0, f"{path} accessor error: {shown}"))
-                    value = None
-                    break
-                value = value.get(part)
-                if value is None:
-                    break
-            if isinstance(value, int) and value < 0:
+            value, fault = _find(obj, path.strip(".").split("."), kind) if path else (None, "")
+            if fault:
+                found.append(field.invalid(path, kind(), f"{path} accessor error: {fault}"))
+            elif isinstance(value, int) and value < 0:
                 found.append(field.invalid(path, value, "should be a non-negative integer"))
         return found
 
@@ -159,39 +155,37 @@ class CustomStrategy(Strategy):
         return frozenset(path.lstrip(".") for path in self.selectable)
 
 
-def applied_nulls(schema: StructuralSchema, value: Any) -> list[tuple[Json, str]]:
+def _find(obj: Json, path: list[str], kind: type) -> tuple[Any, str]:
+    """The value at a path, or why there can be none."""
+    value: Any = obj
+    for part in path:
+        if not isinstance(value, dict):
+            return None, f"{go_text(value)} is of the type {go_type(value)}, expected map[string]interface{{}}"
+        value = value.get(part)
+        if value is None:
+            return None, ""
+    if type(value) is not kind:
+        wanted = "string" if kind is str else "int64"
+        return None, f"{go_text(value)} is of the type {go_type(value)}, expected {wanted}"
+    return value, ""
+
+
+def applied_nulls(schema: StructuralSchema, value: Any, *, root: bool = True) -> list[tuple[Json, str]]:
     """Where a null stands that the schema neither allows nor replaces."""
     found: list[tuple[Json, str]] = []
     if isinstance(value, dict):
         for name, entry in value.items():
             child = schema.member(name)
-            if child is None or name == "metadata":
+            if child is None or (root and name == "metadata"):
                 continue
             if entry is None and not child.nullable and not child.has_default:
                 found.append((value, name))
             elif isinstance(entry, dict | list):
-                found += applied_nulls(child, entry)
+                found += applied_nulls(child, entry, root=False)
     elif isinstance(value, list) and schema.items is not None:
         for entry in value:
-            found += applied_nulls(schema.items, entry)
+            found += applied_nulls(schema.items, entry, root=False)
     return found
-
-
-def check_metadata(meta: Json) -> list[str]:
-    """ObjectMeta is typed even in custom objects. Returns unknown fields inside its members. Raises ValueError."""
-    from .wire import table
-
-    decoded, unknown = table.decode("meta/v1.ObjectMeta", meta)
-    nested = [f"metadata.{path}" for path in unknown if path not in meta]
-    # Written back so that nulls and empty maps vanish, as they do in Go; unknown members are left for pruning to name.
-    for name in list(meta):
-        if name in decoded:
-            meta[name] = decoded[name]
-        elif name in table.types()["meta/v1.ObjectMeta"]:
-            del meta[name]
-    if meta.get("managedFields") == []:
-        del meta["managedFields"]  # only `[{}]` switches tracking off: an empty list does not survive Go's decoder
-    return nested
 
 
 # ---------------------------------------------------------------------------------------------------------- types

@@ -1,6 +1,7 @@
 """Wire types of the Trainer API and the operator's configuration; CRD generation. No I/O.
 
-`trainjob` and `runtime` hold the Structs, `resources` the table of served types, `metadata` what every object carries.
+`trainjob` and `runtime` hold the Structs, `resources` the table of served types, `metadata` what every object carries,
+`fields` how typed objects write their fields.
 """
 
 from .metadata import Condition, ObjectMeta, OwnerReference, find_condition, is_true

@@ -37,8 +37,10 @@ def _with_times(new: Json, old: Json | None, now: str) -> Json:
 def _with_time(patch: Json, before: Json | None, now: str) -> Json:
     if before is None:
         return patch if patch.get("time") else {**patch, "time": now}
-    time = before.get("time") if _content(patch) == _content(before) else now
-    return {**patch, "time": time or now}
+    if _content(patch) != _content(before):
+        return {**patch, "time": now}
+    kept = {"time": before["time"]} if before.get("time") else {}
+    return {**{key: value for key, value in patch.items() if key != "time"}, **kept}
 
 
 def _content(patch: Json) -> Json:

@@ -29,6 +29,7 @@ def test_a_new_patch_gets_the_time_unless_it_brings_one() -> None:
 def test_an_unchanged_patch_keeps_its_time_whatever_is_sent() -> None:
     assert times(job(patch(SENT)), job(patch(EARLIER))) == [EARLIER]
     assert times(job(patch()), job(patch(EARLIER))) == [EARLIER]
+    assert mutate(job(patch(SENT)), job(patch()), NOW) == job(patch())
 
 
 def test_another_spelling_of_a_patch_is_no_change() -> None:

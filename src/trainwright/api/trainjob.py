@@ -97,7 +97,11 @@ class Trainer(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         IntOrString | None,
         mark(
             "How many processes each node runs. A number; auto, cpu and gpu are understood for older manifests.",
-            rules=[rule("type(self) == string || self >= 1", "numProcPerNode must be greater than or equal to 1")],
+            rules=[
+                rule("type(self) == string || self >= 1", "numProcPerNode must be greater than or equal to 1"),
+                # The schema of a number or text has no room for a number's format.
+                rule("type(self) == string || self <= 2147483647", "numProcPerNode must be a number of 32 bits"),
+            ],
         ),
     ] = None
 

@@ -67,6 +67,7 @@ IMMUTABLE = "Invalid value: field is immutable"
         (job(runtimeRef={"name": ""}), 'spec.runtimeRef.name: Invalid value: "": spec.runtimeRef.name in body should be at least 1 chars long'),
         (job(trainer={"numNodes": -1}), "spec.trainer.numNodes: Invalid value: -1: spec.trainer.numNodes in body should be greater than or equal to 0"),
         (job(trainer={"numProcPerNode": 0}), "spec.trainer.numProcPerNode: Invalid value: 0: numProcPerNode must be greater than or equal to 1"),
+        (job(trainer={"numProcPerNode": 2**31}), "spec.trainer.numProcPerNode: Invalid value: 2147483648: numProcPerNode must be a number of 32 bits"),
         (job(trainer={"image": "i" * 501}), "spec.trainer.image: Too long: may not be more than 500 bytes"),
         (job(trainer={"env": [{"name": "A"}, {"name": "A"}]}), 'spec.trainer.env[1]: Duplicate value: {"name":"A"}'),
         (job(trainer={"command": ["x"] * 129}), "spec.trainer.command: Too many: 129: must have at most 128 items"),

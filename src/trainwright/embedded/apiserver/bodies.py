@@ -20,10 +20,10 @@ MAX_EVENTS = 400_000
 
 
 class _Duplicates(dict[str, Any]):
-    """An object that had a key twice; `keys_twice` in order of appearance."""
+    """An object that had a key twice, and all it had in order of appearance."""
 
-    __slots__ = ("keys_twice",)
-    keys_twice: list[str]
+    __slots__ = ("pairs",)
+    pairs: list[tuple[str, Any]]
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -31,8 +31,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) == len(pairs):
         return found
     marked = _Duplicates(found)
-    seen: set[str] = set()
-    marked.keys_twice = [key for key, _ in pairs if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
+    marked.pairs = pairs
     return marked
 
 
@@ -44,7 +43,7 @@ _decoder = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant)
 
 
 def parse_json(body: bytes) -> tuple[Any, list[str]]:
-    """The value and the paths of duplicate fields. Raises ValueError in words close to Go's."""
+    """The value and what strict decoding says of duplicate fields. Raises ValueError in words close to Go's."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
@@ -107,10 +106,9 @@ def _innermost(text: str) -> str:
 
 def _literal_words(text: str, literal: str) -> str:
     for index, wanted in enumerate(literal):
-        if index >= len(text):
-            return "unexpected end of JSON input"
-        if text[index] != wanted:
-            return f"invalid character {_shown(text[index])} in literal {literal} (expecting {wanted!r})"
+        found = text[index : index + 1] or " "  # Go's decoder reads a blank behind the end
+        if found != wanted:
+            return f"invalid character {_shown(found)} in literal {literal} (expecting {wanted!r})"
     raise AssertionError("the literal is right")
 
 
@@ -120,8 +118,7 @@ def _clean(value: Any, path: str, duplicates: list[str], numbers: bool, depth: i
         raise ValueError("exceeded max depth")
     if isinstance(value, dict):
         if isinstance(value, _Duplicates):
-            duplicates += [f"{path}.{key}".lstrip(".") for key in value.keys_twice]
-            value = dict(value)
+            return _clean_pairs(value, path, duplicates, numbers, depth)
         for key, entry in value.items():
             if isinstance(entry, dict | list) or (numbers and isinstance(entry, float | int)):
                 value[key] = _clean(entry, f"{path}.{key}", duplicates, numbers, depth + 1)
@@ -138,68 +135,59 @@ def _clean(value: Any, path: str, duplicates: list[str], numbers: bool, depth: i
     return value
 
 
+def _clean_pairs(value: _Duplicates, path: str, duplicates: list[str], numbers: bool, depth: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, entry in value.pairs:
+        at = f"{path}.{key}"
+        if key in found:
+            duplicates.append(f'duplicate field "{at.lstrip(".")}"')
+        found[key] = _clean(entry, at, duplicates, numbers, depth + 1)
+    return found
+
+
 def parse_yaml(body: bytes) -> tuple[Any, list[str]]:
     """YAML, of which JSON is a part: most clients that say YAML send JSON."""
     if body.lstrip()[:1] == b"{":
         try:
-            return parse_json(body)
+            value, duplicates = parse_json(body)
+            if not duplicates:
+                return value, []
         except ValueError:
             pass
     import yaml
 
+    from . import yamldocument
+
     try:
         depth = 0
-        for count, event in enumerate(yaml.parse(body, Loader=_loader(yaml))):
+        for count, event in enumerate(yaml.parse(body, Loader=yamldocument.loader())):
             if isinstance(event, yaml.AliasEvent):
                 raise ValueError("yaml: aliases are not supported")
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > MAX_DEPTH or count > MAX_EVENTS:
                 raise ValueError("yaml: exceeded max depth" if depth > MAX_DEPTH else "yaml: document too large")
-        value = yaml.load(body, Loader=_loader(yaml))  # noqa: S506  the loader is a safe one
+        value, duplicates = yamldocument.first(body)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}: " if mark is not None else ""
+        # Go counts a scanner's lines from one and a parser's from zero, and leaves out line zero.
+        line = 0 if mark is None else mark.line + isinstance(error, yaml.scanner.ScannerError)
+        where = f"line {line}: " if line else ""
         raise ValueError(f"yaml: {where}{getattr(error, 'problem', None) or error}") from None
     except RecursionError:
         raise ValueError("yaml: exceeded max depth") from None
-    duplicates: list[str] = []
-    return _clean(_jsonable(value), "", duplicates, True), duplicates
-
-
-_LOADER: Any = None
-
-
-def _loader(yaml: Any) -> Any:
-    """A safe loader without dates: a timestamp stays the text it is."""
-    global _LOADER
-    if _LOADER is None:
-        base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        resolvers = {
-            first: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
-            for first, pairs in base.yaml_implicit_resolvers.items()
-        }
-        _LOADER = type("TextDatesLoader", (base,), {"yaml_implicit_resolvers": resolvers})
-    return _LOADER
+    return _clean(_jsonable(value), "", [], True), duplicates
 
 
 def _jsonable(value: Any, depth: int = 0) -> Any:
     if depth > MAX_DEPTH:
         raise ValueError("exceeded max depth")
     if isinstance(value, dict):
-        return {_key(key): _jsonable(entry, depth + 1) for key, entry in value.items()}
+        return {key: _jsonable(entry, depth + 1) for key, entry in value.items()}
     if isinstance(value, list):
         return [_jsonable(entry, depth + 1) for entry in value]
     if value is None or isinstance(value, str | bool | int | float):
         return value
     raise ValueError(f"yaml: values of type {type(value).__name__} are not supported")
-
-
-def _key(key: Any) -> str:
-    if isinstance(key, bool):
-        return "true" if key else "false"
-    if key is None:
-        return "null"
-    return str(key)
 
 
 def unsupported_body(accepted: str) -> StatusError:

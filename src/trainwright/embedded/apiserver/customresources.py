@@ -58,7 +58,8 @@ class CustomStrategy(Strategy):
 
     def decode(self, obj: Json) -> tuple[Json, list[str]]:
         unknown = check_metadata(obj["metadata"]) + self.embedded.decode(obj)
-        return obj, unknown + self.schema.prune(obj)
+        unknown += self.schema.prune(obj)
+        return obj, sorted(unknown, key=_in_metadata) if len(unknown) > 1 else unknown
 
     def default(self, obj: Json) -> None:
         self.schema.default(obj)
@@ -153,6 +154,11 @@ class CustomStrategy(Strategy):
 
     def field_names(self) -> frozenset[str]:
         return frozenset(path.lstrip(".") for path in self.selectable)
+
+
+def _in_metadata(path: str) -> tuple[bool, str]:
+    """What the metadata does not know is named before all else."""
+    return not path.startswith("metadata."), path
 
 
 def _find(obj: Json, path: list[str], kind: type) -> tuple[Any, str]:

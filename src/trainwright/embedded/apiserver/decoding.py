@@ -14,7 +14,7 @@ from .warnings import warn
 from .wire.protobuf import ProtobufError, decode_unknown
 
 JSON_TYPES = ("", "application/json")
-YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml")
+YAML_TYPES = ("application/yaml",)
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 MERGES = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 
@@ -32,9 +32,10 @@ def parse_body(call: Call, served: Type) -> tuple[Json, list[str]]:
         else:
             raise unsupported_body(MERGES)
     except ProtobufError as error:
-        raise bad_request(f"the protobuf body cannot be read: {error}") from None
+        raise unrecognized(call, served, str(error)) from None
     except ValueError as error:
-        raise unrecognized(call, served, f"couldn't get version/kind; json parse error: {error}") from None
+        what = "" if content_type in YAML_TYPES else "couldn't get version/kind; json parse error: "
+        raise unrecognized(call, served, f"{what}{error}") from None
     if value is None:
         value = {}
     if not isinstance(value, dict):
@@ -155,7 +156,15 @@ def _bare_version(value: Json) -> str:
 
 
 def strict_texts(duplicates: list[str], unknown: list[str]) -> list[str]:
-    return [f'duplicate field "{name}"' for name in duplicates] + [f'unknown field "{name}"' for name in unknown]
+    return duplicates + [f'unknown field "{name}"' for name in unknown]
+
+
+def refusal(duplicates: list[str], unknown: list[str]) -> str:
+    """All in one text. What YAML's decoder found comes as the list it makes of it."""
+    lines = [text for text in duplicates if text.startswith("line ")]
+    if lines:
+        duplicates = ["yaml: unmarshal errors:\n" + "\n".join(f"  {line}" for line in lines)]
+    return ", ".join(strict_texts(duplicates, unknown))
 
 
 def report_unknown(served: Type, duplicates: list[str], unknown: list[str], validation: str) -> None:
@@ -167,7 +176,7 @@ def report_unknown(served: Type, duplicates: list[str], unknown: list[str], vali
         return
     raise bad_request(
         f'{served.kind} in version "{served.version}" cannot be handled as a {served.kind}: strict decoding error:'
-        f" {', '.join(texts)}"
+        f" {refusal(duplicates, unknown)}"
     )
 
 
@@ -179,5 +188,5 @@ def report_unknown_in_patch(duplicates: list[str], unknown: list[str], validatio
     if validation == "Warn":
         warn(texts)
         return
-    fault = field.invalid("patch", shown, f"strict decoding error: {', '.join(texts)}")
+    fault = field.invalid("patch", shown, f"strict decoding error: {refusal(duplicates, unknown)}")
     raise invalid("", "", "", [fault])

@@ -11,7 +11,7 @@ from .requests import JSON_TYPE
 
 YAML_TYPE = "application/yaml"
 PROTOBUF_TYPE = "application/vnd.kubernetes.protobuf"
-KNOWN_TYPES = frozenset({JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE, "*/*", "application/*"})
+KNOWN_TYPES = frozenset({JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE, "*/*"})
 TABLE, PARTIAL, PARTIAL_LIST = "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
 _TRANSFORMS = {TABLE, PARTIAL, PARTIAL_LIST}
 
@@ -49,7 +49,14 @@ def negotiate(accept: str, *, custom: bool = False, tables: bool = True, collect
     """The first alternative this server can give. Raises 406 if there is none."""
     if not accept or accept == "*/*" or accept == JSON_TYPE:
         return PLAIN
-    for media, params in _clauses(accept):
+    accepted = f"{JSON_TYPE}, {YAML_TYPE}, {PROTOBUF_TYPE}"
+    clauses = _clauses(accept)
+    if not custom and tables and not any(media in KNOWN_TYPES for media, _ in clauses):
+        # Built-in kinds are refused one step earlier, by media type alone.
+        if collection:
+            accepted += f", {JSON_TYPE};stream=watch, {PROTOBUF_TYPE};stream=watch"
+        raise StatusError(406, f"406: Not Acceptable\n\nAvailable representations: {accepted}", details={})
+    for media, params in clauses:
         if media in ("*/*", "application/*", JSON_TYPE):
             chosen = JSON_TYPE
         elif media in (YAML_TYPE, "application/x-yaml", "text/yaml"):
@@ -63,16 +70,16 @@ def negotiate(accept: str, *, custom: bool = False, tables: bool = True, collect
             continue
         if params.get("v") in ("v1", "v1beta1"):
             return Form(chosen, kind, params["v"])
-    accepted = f"{JSON_TYPE}, {YAML_TYPE}, {PROTOBUF_TYPE}"
-    if custom:
-        accepted = f"{JSON_TYPE}, {YAML_TYPE}"
-    elif tables and not any(media in KNOWN_TYPES for media, _ in _clauses(accept)):
-        # Built-in kinds are refused one step earlier, by media type alone.
-        if collection:
-            accepted += f", {JSON_TYPE};stream=watch, {PROTOBUF_TYPE};stream=watch"
-        raise StatusError(406, f"406: Not Acceptable\n\nAvailable representations: {accepted}", details={})
     text = f"only the following media types are accepted: {accepted}"
     raise StatusError(406, text)
+
+
+def failure_form(accept: str) -> Form:
+    """How a failure is told: as asked for if that is possible, never as a table."""
+    try:
+        return negotiate(accept, tables=False)
+    except StatusError:
+        return PLAIN
 
 
 def render(form: Form, value: Any) -> bytes:

@@ -17,7 +17,7 @@ from ...schema.strategic import StrategicMergeError, strategic_merge
 from . import errors, metadata, reading, writing
 from .api import Api
 from .bodies import parse_json, parse_yaml, unsupported_body
-from .decoding import report_unknown, report_unknown_in_patch, wrong_type
+from .decoding import refusal, report_unknown_in_patch, wrong_type
 from .equality import same
 from .errors import Json, StatusError, bad_request
 from .fieldmanager.manager import Applied, FieldManager, refuse_managed_fields
@@ -25,6 +25,7 @@ from .fieldmanager.walk import go_text
 from .requests import Answer, Call
 from .store import Key
 from .types import Type
+from .warnings import warn
 from .writing import WriteOptions
 
 JSON_PATCH = "application/json-patch+json"
@@ -72,7 +73,11 @@ def _patch(call: Call, kind: str, options: WriteOptions) -> writing.Compute:
     served = call.served
     duplicates: list[str] = []
     if kind == JSON_PATCH:
-        value = _json(call.body, "error decoding patch")
+        try:
+            value, found_twice = parse_json(call.body)
+        except ValueError as error:
+            raise bad_request(f"error decoding patch: {error}") from None
+        duplicates = [f"json patch {text}" for text in found_twice]
         if not isinstance(value, list):
             raise bad_request(
                 "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
@@ -80,6 +85,7 @@ def _patch(call: Call, kind: str, options: WriteOptions) -> writing.Compute:
         if len(value) > MAX_OPERATIONS:
             text = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(value)}"
             raise StatusError(413, text)
+        duplicates += _unknown_members(value)
     else:
         try:
             value, duplicates = parse_json(call.body)
@@ -111,11 +117,15 @@ def _patch(call: Call, kind: str, options: WriteOptions) -> writing.Compute:
     return compute
 
 
-def _json(body: bytes, what: str) -> Any:
-    try:
-        return parse_json(body)[0]
-    except ValueError as error:
-        raise bad_request(f"{what}: {error}") from None
+def _unknown_members(operations: list[Any]) -> list[str]:
+    known = ("op", "path", "from", "value")
+    return [
+        f'json patch unknown field "[{index}].{name}"'
+        for index, operation in enumerate(operations)
+        if isinstance(operation, dict)
+        for name in operation
+        if name not in known
+    ]
 
 
 def _run(served: Type, kind: str, old: Json, value: Any) -> Any:
@@ -175,8 +185,11 @@ def _apply(call: Call, options: WriteOptions, application: writing.Application) 
     served = call.served
     manager = served.field_manager(call.subresource)
     applied, duplicates = _applied(call, manager)
-    if duplicates:
-        report_unknown(served, duplicates, [], options.validation)
+    if duplicates and options.validation == "Strict":
+        why = refusal(duplicates, [])
+        raise bad_request(f"error strict decoding YAML: error converting YAML to JSON: {why}")
+    if options.validation == "Warn":
+        warn(duplicates)
 
     def compute(old: Json | None) -> Json:
         obj = manager.apply(old, applied, options.manager, metadata.now_text(), force=options.force)

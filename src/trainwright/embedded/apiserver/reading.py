@@ -52,7 +52,7 @@ def object_answer(call: Call, obj: Json, status: int = 200, form: Form | None = 
 
 
 def _not_a_list(served: Type) -> StatusError:
-    text = f"you requested PartialObjectMetadataList, but the requested object is not a list ({served.kind})"
+    text = f"you requested PartialObjectMetadataList, but the requested object is not a list ({served.go_type})"
     return StatusError(406, text)
 
 
@@ -78,11 +78,12 @@ async def _reach(api: Api, text: str) -> int:
     """Wait until the state is at least as new as asked for."""
     version = parse_version(text)
     if version > api.state.version and not await api.state.wait_for(version, WAIT_SECONDS):
-        found = StatusError(504, f"Too large resource version: {version}, current: {api.state.version}")
+        found = StatusError(504, f"Timeout: Too large resource version: {version}, current: {api.state.version}")
         found.details = {
             "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
             "retryAfterSeconds": 1,
         }
+        found.retry_after = 1
         raise found
     return version
 
@@ -119,9 +120,10 @@ async def list_objects(api: Api, call: Call) -> Answer:
 async def collect(api: Api, call: Call, chosen: Selection) -> Page:
     """What the parameters ask for: the present, or the past within the window; all, or a page."""
     query = call.query
-    limit = query.integer("limit") or 0
     token = query.get("continue")
     wanted = query.get("resourceVersion")
+    # What may come from a cache of any age is not paged.
+    limit = 0 if wanted == "0" and not token else query.integer("limit") or 0
     match = query.get("resourceVersionMatch")
     table = api.state.table(call.served.resource)
     after = ""
@@ -167,18 +169,18 @@ def _page(source: list[Stored], chosen: Selection, version: int, limit: int) -> 
         return Page(found, version)
     found = []
     for index, stored in enumerate(source):
-        if not chosen.matches(stored):
-            continue
-        if len(found) == limit:
+        if len(found) == limit:  # whether what follows matches is for the next page to find out
             last = found[-1].key
             remaining = len(source) - index if chosen.everything else None
             return Page(found, version, f"{last.namespace}/{last.name}", remaining)
-        found.append(stored)
+        if chosen.matches(stored):
+            found.append(stored)
     return Page(found, version)
 
 
 def _check_list_options(query: Query) -> None:
     query.integer("limit")
+    query.integer("timeoutSeconds")
     token, wanted, match = query.get("continue"), query.get("resourceVersion"), query.get("resourceVersionMatch")
     faults: list[field.FieldError] = []
     at = "resourceVersionMatch"
@@ -247,7 +249,7 @@ def list_answer(call: Call, page: Page, form: Form, status: int = 200) -> Answer
         return Answer(status, render(form, value), form.content_type)
     if form.kind in (PARTIAL, PARTIAL_LIST):
         if form.kind == PARTIAL:
-            text = f"you requested PartialObjectMetadata, but the requested object is a list ({served.list_kind})"
+            text = f"you requested PartialObjectMetadata, but the requested object is a list ({served.go_type}List)"
             raise StatusError(406, text)
         items = [partial(served.whole_object(stored.data), form.version) for stored in page.found]
         whole: Json = {
@@ -260,7 +262,8 @@ def list_answer(call: Call, page: Page, form: Form, status: int = 200) -> Answer
     if served.custom:
         meta = {"continue": "", **meta}
     if form.media_type == YAML_TYPE:
-        objects = [served.whole_object(stored.data) for stored in page.found]
+        encoded = list_bytes(served, [stored.data for stored in page.found], meta)
+        objects = msgspec.json.decode(encoded)["items"]
         whole = {"kind": served.list_kind, "apiVersion": served.api_version, "metadata": meta, "items": objects}
         return Answer(status, render(form, whole), form.content_type)
     return Answer(status, list_bytes(served, [stored.data for stored in page.found], meta))

@@ -32,7 +32,12 @@ def test_duplicates_are_named_with_their_path_and_the_last_wins() -> None:
     body = b'{"a":1,"a":2,"b":{"c":1,"c":2},"d":[{"e":1,"e":2,"e":3}]}'
     value, duplicates = parse_json(body)
     assert value == {"a": 2, "b": {"c": 2}, "d": [{"e": 3}]}
-    assert duplicates == ["a", "b.c", "d[0].e", "d[0].e"]
+    assert duplicates == [f'duplicate field "{path}"' for path in ("a", "b.c", "d[0].e", "d[0].e")]
+
+
+def test_duplicates_come_in_the_order_of_the_text() -> None:
+    _, duplicates = parse_json(b'{"b":{"c":1,"c":2},"a":1,"a":2}')
+    assert duplicates == ['duplicate field "b.c"', 'duplicate field "a"']
 
 
 def test_whole_numbers_written_as_fractions_are_integers() -> None:

@@ -68,7 +68,7 @@ def test_versions_are_ordered_as_kubernetes_prefers_them() -> None:
 def test_duplicate_fields_are_found_with_their_paths() -> None:
     value, duplicates = parse_json(b'{"spec":{"size":1,"size":2,"items":[{"a":1,"a":2}]}}')
     assert value["spec"]["size"] == 2
-    assert duplicates == ["spec.size", "spec.items[0].a"]
+    assert duplicates == ['duplicate field "spec.size"', 'duplicate field "spec.items[0].a"']
 
 
 def test_numbers_become_what_go_would_hold() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from kubeflow.common.types import KubernetesBackendConfig
 from kubeflow.trainer import CustomTrainer, TrainerClient, options
 
-from commandline import CommandLine, command_line
+from commandline import CommandLine, command_line, plain_job
 
 SECONDS = 90
 
@@ -130,3 +133,21 @@ def test_delete_job_takes_it_away(client: TrainerClient, job: str) -> None:
     while job in [found.name for found in client.list_jobs()]:
         assert time.monotonic() < deadline
         time.sleep(0.2)
+
+
+@pytest.mark.timeout(240)
+def test_update_trainjob_status_reaches_the_jobs_status(cluster: CommandLine, tmp_path: Path) -> None:
+    """Inside a pod, with the Python that has the SDK."""
+    script = """
+        from kubeflow.trainer import update_trainjob_status
+        print("reported:", update_trainjob_status(42, 120, {"loss": 0.123, "accuracy": 0.95}))
+    """
+    file = tmp_path / "job.yaml"
+    file.write_text(plain_job("reporting", script).replace("[python3,", f"[{sys.executable},"))
+    assert "reported: True" in cluster("run", str(file))
+    status = json.loads(cluster("get", "trainjobs", "reporting", "-o", "json"))["status"]["trainerStatus"]
+    assert (status["progressPercentage"], status["estimatedRemainingSeconds"]) == (42, 120)
+    assert [(metric["name"], metric["value"]) for metric in status["metrics"]] == [
+        ("loss", "0.123"),
+        ("accuracy", "0.95"),
+    ]

@@ -10,6 +10,7 @@ import logging
 import socket
 from pathlib import Path
 
+from trainwright.cli.failure import Failure
 from trainwright.embedded.node.addresses import LOOPBACK, free_port
 
 log = logging.getLogger(__name__)
@@ -23,14 +24,17 @@ def bind_kept_port(file: Path, purpose: str) -> socket.socket:
             return _bind(kept)
         except OSError as error:
             log.warning(
-                "%s: port %d of last time cannot be used (%s): another one is taken, which running pods do not know",
+                "%s: port %d of last time cannot be used (%s): another one is used, which running pods do not know",
                 purpose,
                 kept,
                 error.strerror,
             )
     tried: set[int] = set()
     while True:
-        port = free_port(tried)  # an OSError when there is none
+        try:
+            port = free_port(tried)
+        except OSError as error:
+            raise Failure(f"{purpose}: {error}") from error
         tried.add(port)
         try:
             listener = _bind(port)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -31,6 +32,14 @@ async def fetch(url: str, token: str = "") -> tuple[int, str]:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as answer:
         return answer.status, await answer.text()
+
+
+async def test_a_server_takes_over_a_socket_that_is_bound_already() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        async with Server(health_application(lambda: ""), listener) as server:
+            assert server.port == listener.getsockname()[1]
+            assert await fetch(f"http://127.0.0.1:{server.port}/healthz") == (200, "ok")
 
 
 async def test_alive_from_the_start_and_ready_when_nothing_is_missing() -> None:

@@ -9,8 +9,10 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from kube import notonembedded
 from kube.binaries import build
@@ -48,12 +50,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--embedded", action="store_true", help="run the suite on the embedded control plane")
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
+class TwoHalves(LoadScopeScheduling):
+    """Two workers, two planes: the files of the operator stay together, for the last judges what the others did."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "operator" if "/test_operator_" in nodeid else "rest"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> TwoHalves:
+    return TwoHalves(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for item in items:
-        # Two workers, two planes: the files of the operator stay together, for one judges what the others did.
-        group = "operator" if item.path.name.startswith("test_operator_") else "rest"
-        item.add_marker(pytest.mark.xdist_group(group))
     if not config.getoption("--embedded"):
         return
     for item in items:

@@ -17,6 +17,7 @@ from trainwright.testing.controlplane import RealControlPlane
 
 JOBS = 1000
 SECONDS = 60.0
+CONVERGED_WITHIN_SECONDS = 600  # 60 on two free cores; that they stand still is what is judged
 MOST_CPU = 0.02
 
 
@@ -30,7 +31,7 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_with_a_thousand_converged_jobs_nothing_is_written_for_a_minute(
     plane: RealControlPlane, tmp_path: Path
 ) -> None:
@@ -57,7 +58,9 @@ def test_with_a_thousand_converged_jobs_nothing_is_written_for_a_minute(
     finally:
         operator.process.stop(grace=5)
         installed.uninstall()
-        plane.admin.delete(f"/api/v1/namespaces/{namespace}")
+        here = f"/api/v1/namespaces/{namespace}"
+        plane.admin.delete(here)  # and wait: the tests that follow shall not stand behind its thousand jobs
+        plane.admin.until(here, lambda found: found is None, what="gone", seconds=300)
 
 
 def is_admitted(plane: RealControlPlane, namespace: str) -> bool:
@@ -68,10 +71,10 @@ def is_admitted(plane: RealControlPlane, namespace: str) -> bool:
 
 def wait_until_converged(plane: RealControlPlane, namespace: str) -> None:
     """Every job is suspended, has its JobSet, and nothing of it has changed for five seconds."""
-    end = time.monotonic() + 300
+    end = time.monotonic() + CONVERGED_WITHIN_SECONDS
     seen, still = "", 0
     while still < 5:
-        assert time.monotonic() < end, "the jobs did not converge in 300 s"
+        assert time.monotonic() < end, f"the jobs did not converge in {CONVERGED_WITHIN_SECONDS} s"
         time.sleep(1)
         jobs = plane.admin.get(f"{base(namespace)}/trainjobs")
         versions = plane.admin.get(f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{namespace}/jobsets")["items"]

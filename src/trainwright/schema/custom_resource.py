@@ -34,14 +34,25 @@ def check_create(schema: StructuralSchema, value: dict[str, Any], found: Sequenc
 
 
 def check_update(
-    schema: StructuralSchema, value: dict[str, Any], old: dict[str, Any], found: Sequence[FieldError] = ()
+    schema: StructuralSchema,
+    value: dict[str, Any],
+    old: dict[str, Any],
+    found: Sequence[FieldError] = (),
+    spared: list[FieldError] | None = None,
 ) -> list[FieldError]:
-    """Everything wrong with a changed object; what was wrong before and did not change is let be."""
-    return _with_rules(schema, value, old, [*found, *schema.validate(value, old)])
+    """Everything wrong with a changed object; what was wrong before and did not change is let be.
+
+    Rules that are broken but let be are added to `spared`: clients are warned of them.
+    """
+    return _with_rules(schema, value, old, [*found, *schema.validate(value, old)], spared)
 
 
 def check_status_update(
-    schema: StructuralSchema, value: dict[str, Any], old: dict[str, Any], found: Sequence[FieldError] = ()
+    schema: StructuralSchema,
+    value: dict[str, Any],
+    old: dict[str, Any],
+    found: Sequence[FieldError] = (),
+    spared: list[FieldError] | None = None,
 ) -> list[FieldError]:
     """Everything wrong after a write to the status subresource: only the status is judged, but rules see the whole."""
     errors = list(found)
@@ -49,14 +60,18 @@ def check_status_update(
     if status is not None and "status" in value:
         # Messages name the fields as seen from the status, the field in front is whole.
         errors += [error.under("status") for error in status.validate(value["status"], old.get("status"))]
-    return _with_rules(schema, value, old, errors)
+    return _with_rules(schema, value, old, errors, spared)
 
 
 def _with_rules(
-    schema: StructuralSchema, value: dict[str, Any], old: dict[str, Any] | None, errors: list[FieldError]
+    schema: StructuralSchema,
+    value: dict[str, Any],
+    old: dict[str, Any] | None,
+    errors: list[FieldError],
+    spared: list[FieldError] | None = None,
 ) -> list[FieldError]:
     if not schema.has_rules:
         return errors
     if any(error.type in _BLOCKING for error in errors):
         return [*errors, invalid("", None, NOT_CHECKED)]
-    return errors + schema.validate_rules(value, old)
+    return errors + schema.validate_rules(value, old, spared)

@@ -105,19 +105,22 @@ def _compile_below(schema: StructuralSchema, path: str, errors: list[FieldError]
         _compile_below(schema.additional, join(path, "additionalProperties"), errors)
 
 
-def validate_rules(schema: StructuralSchema, value: Any, old: Any = None) -> list[FieldError]:
-    """The rules of the whole value."""
+def validate_rules(
+    schema: StructuralSchema, value: Any, old: Any = None, spared: list[FieldError] | None = None
+) -> list[FieldError]:
+    """The rules of the whole value; what is let be because it did not change is added to `spared`."""
     errors: list[FieldError] = []
     if schema.has_rules:
-        _Rules(errors).walk(schema, value, old, None, None)
+        _Rules(errors, [] if spared is None else spared).walk(schema, value, old, None, None)
     return errors
 
 
 class _Rules:
-    __slots__ = ("errors",)
+    __slots__ = ("errors", "spared")
 
-    def __init__(self, errors: list[FieldError]) -> None:
+    def __init__(self, errors: list[FieldError], spared: list[FieldError]) -> None:
         self.errors = errors
+        self.spared = spared
 
     def walk(
         self,
@@ -177,11 +180,10 @@ class _Rules:
                 continue
             if verdict is True:
                 continue
-            if not rule.uses_old_self and _unchanged(schema, value, old, parent):
-                continue
             shown = OMITTED if schema.type in ("object", "array") else value
-            at = join(field_path(path), rule.field)
-            self.errors.append(_error(rule, at, shown, rule.detail(variables)))
+            fault = _error(rule, join(field_path(path), rule.field), shown, rule.detail(variables))
+            spare = not rule.uses_old_self and _unchanged(schema, value, old, parent)
+            (self.spared if spare else self.errors).append(fault)
 
 
 def _unchanged(

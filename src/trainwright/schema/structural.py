@@ -167,11 +167,11 @@ class StructuralSchema:
 
         return validate(self, value, old)
 
-    def validate_rules(self, value: Any, old: Any = None) -> list[FieldError]:
+    def validate_rules(self, value: Any, old: Any = None, spared: list[FieldError] | None = None) -> list[FieldError]:
         """CEL rules; those that speak of `oldSelf` only where both values exist."""
         from .rules import validate_rules
 
-        return validate_rules(self, value, old)
+        return validate_rules(self, value, old, spared)
 
     @property
     def rules(self) -> tuple[Rule, ...]:

@@ -26,6 +26,7 @@ from .state import Event
 from .store import Key
 from .tables import NAME
 from .types import Column, Strategy, Type
+from .warnings import warn
 from .writing import SYSTEM, WriteOptions
 
 if TYPE_CHECKING:
@@ -112,10 +113,16 @@ class CustomStrategy(Strategy):
         return check_create(self.schema, obj, self._faults(obj) + found)
 
     def check_update(self, obj: Json, old: Json, found: list[FieldError]) -> list[FieldError]:
-        return check_update(self.schema, obj, old, self._faults(obj) + found)
+        spared: list[FieldError] = []
+        faults = check_update(self.schema, obj, old, self._faults(obj) + found, spared)
+        warn(map(str, spared))
+        return faults
 
     def check_status_update(self, obj: Json, old: Json, found: list[FieldError]) -> list[FieldError]:
-        return check_status_update(self.schema, obj, old, self._faults(obj) + found)
+        spared: list[FieldError] = []
+        faults = check_status_update(self.schema, obj, old, self._faults(obj) + found, spared)
+        warn(map(str, spared))
+        return faults
 
     def _faults(self, obj: Json) -> list[FieldError]:
         return self._scale_faults(obj) + self._type_faults(obj) + self.embedded.faults(obj)
@@ -249,13 +256,24 @@ def _type(crd: Json, version: Json) -> Type:
         columns=_columns(version),
         make_node=lambda: object_node(schema),
         schema=lambda: schema,
-        # Objects stored under an older schema show its successor's defaults.
-        from_storage=_with_defaults(strategy.schema) if (crd["metadata"].get("generation") or 1) > 1 else None,
+        from_storage=_from_storage(crd, version, strategy.schema),
     )
 
 
-def _with_defaults(schema: StructuralSchema) -> Callable[[Json], Json]:
+def _from_storage(crd: Json, version: Json, schema: StructuralSchema) -> Callable[[Json], Json] | None:
+    """How stored objects are read: as the storage version has them, whichever version is asked for.
+
+    With one schema for all that ever was, they are already.
+    """
+    versions = crd["spec"]["versions"]
+    stored = next((entry for entry in versions if entry.get("storage")), version)
+    if (crd["metadata"].get("generation") or 1) == 1 and stored.get("schema") == version.get("schema"):
+        return None
+    if stored is not version:
+        schema = StructuralSchema.compile((stored.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"})
+
     def read(obj: Json) -> Json:
+        schema.prune(obj)
         schema.default(obj)
         return obj
 

@@ -155,6 +155,10 @@ async def _store(api: Api, served: Type, key: Key, obj: Json, applied: Applicati
     else:
         api.unsettled[key] = stored.version
     await asyncio.shield(future)
+    if served.from_storage is not None:  # what storage does not know is not answered either
+        whole = served.whole_object(stored.data)
+        obj.clear()
+        obj.update(whole)
 
 
 def _not_unique(error: StatusError) -> StatusError:

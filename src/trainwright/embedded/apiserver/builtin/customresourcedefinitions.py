@@ -19,12 +19,12 @@ from .strategy import StatusStrategy
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
-COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _APPROVED = re.compile(r"(^|\.)(k8s|kubernetes)\.io$")
 
 
 class CustomResourceDefinitions(StatusStrategy):
     unconditional_update = False
+    any_finalizer = True
     tracks_generation = True
 
     def decode(self, obj: Json) -> tuple[Json, list[str]]:
@@ -59,9 +59,6 @@ class CustomResourceDefinitions(StatusStrategy):
         stored = [v["name"] for v in obj["spec"].get("versions") or () if v.get("storage") and v.get("name")]
         names = obj["spec"].get("names") or {}
         now = now_text()
-        finalizers = obj["metadata"].setdefault("finalizers", [])
-        if CLEANUP not in finalizers:
-            finalizers.append(CLEANUP)  # its objects go before it does
         accepted = {
             "type": "NamesAccepted",
             "status": "True",
@@ -92,14 +89,38 @@ class CustomResourceDefinitions(StatusStrategy):
     def check_create(self, obj: Json, found: list[FieldError]) -> list[FieldError]:
         return found + self.validate(obj)
 
+    def check_delete(self, obj: Json, policy: object) -> None:
+        """Its objects go before it does."""
+        meta = obj["metadata"]
+        if "uid" not in meta or meta.get("deletionTimestamp"):
+            return
+        meta["finalizers"] = [*(name for name in meta.get("finalizers") or () if name != CLEANUP), CLEANUP]
+
+    def mark_deleting(self, obj: Json) -> None:
+        conditions = (obj.get("status") or {}).get("conditions") or []
+        if any(condition.get("type") == "Terminating" for condition in conditions):
+            return
+        terminating = {
+            "type": "Terminating",
+            "status": "True",
+            "lastTransitionTime": now_text(),
+            "reason": "InstanceDeletionPending",
+            "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        }
+        obj["status"] = {**obj["status"], "conditions": [*conditions, terminating]}
+
     def validate(self, obj: Json) -> list[FieldError]:
+        spec, meta = obj["spec"], obj["metadata"]
+        expected = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
+        if meta.get("name") == expected:
+            return self._validate(obj)
+        text = 'must be spec.names.plural+"."+spec.group'
+        return [field.invalid("metadata.name", meta.get("name", ""), text), *self._validate(obj)]
+
+    def _validate(self, obj: Json) -> list[FieldError]:
         spec = obj["spec"]
         found: list[FieldError] = []
         names = spec.get("names") or {}
-        expected = f"{names.get('plural', '')}.{spec.get('group', '')}"
-        if obj["metadata"].get("name") != expected:
-            text = 'must be spec.names.plural+"."+spec.group'
-            found.append(field.invalid("metadata.name", obj["metadata"].get("name", ""), text))
         found += self._group(obj, spec)
         scope = spec.get("scope", "")
         if not scope:
@@ -108,6 +129,9 @@ class CustomResourceDefinitions(StatusStrategy):
             found.append(field.not_supported("spec.scope", scope, ["Cluster", "Namespaced"]))
         found += self._names(names)
         found += self._versions(spec.get("versions") or [])
+        if not (obj.get("status") or {}).get("storedVersions"):
+            text = "null: must have at least one stored version"
+            found.append(field.invalid("status.storedVersions", field.OMITTED, text))
         if spec.get("preserveUnknownFields"):
             text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema"
             text += " instead"
@@ -178,9 +202,6 @@ class CustomResourceDefinitions(StatusStrategy):
         if stored != 1:
             text = "must have exactly one version marked as storage version"
             found.append(field.invalid("spec.versions", _names_of(versions), text))
-        if stored < 1:
-            text = "null: must have at least one stored version"
-            found.append(field.invalid("status.storedVersions", field.OMITTED, text))
         return found
 
     @staticmethod
@@ -209,7 +230,7 @@ class CustomResourceDefinitions(StatusStrategy):
         return found
 
     def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
-        found = self.validate(obj)
+        found = self._validate(obj)
         spec, before = obj["spec"], old["spec"]
         for member in ("group", "scope"):
             if spec.get(member) != before.get(member):
@@ -220,7 +241,11 @@ class CustomResourceDefinitions(StatusStrategy):
         names = {version.get("name") for version in spec.get("versions") or ()}
         for index, stored in enumerate((obj.get("status") or {}).get("storedVersions") or ()):
             if stored not in names:
-                text = "must appear in spec.versions"
+                text = (
+                    f"missing from spec.versions; {stored} was previously a storage version, and must remain in"
+                    " spec.versions until a storage migration ensures no data remains persisted in"
+                    f" {stored} and removes {stored} from status.storedVersions"
+                )
                 found.append(field.invalid(f"status.storedVersions[{index}]", stored, text))
         return found
 

@@ -1,0 +1,56 @@
+"""Random runtimes and TrainJobs with every kind of field in them, and what the reference's own code made of each.
+
+`recorded.jsonl` holds one a line: both objects as an API server defaults them, `objects` (what Kubeflow Trainer v2.3
+applied, in the normal form of the conformance check), `faults` (what its webhook said, sorted) and `runtimeFault`
+(what it said of the runtime). Inputs where we differ by decision are left out.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from trainwright.api.runtime import runtime_from
+from trainwright.api.trainjob import trainjob_from
+from trainwright.pipeline import MaskedKeys, Observed, build
+from trainwright.pipeline.validation import validate_runtime, validate_trainjob
+from trainwright.plugins import load
+from trainwright.schema.errors import aggregate
+
+HERE = Path(__file__).parent
+ROWS = [json.loads(line) for line in (HERE / "recorded.jsonl").read_text().splitlines()]
+FRAMEWORK = load(discovered={})
+OBSERVED = Observed(priority_classes=frozenset({"hp"}))
+
+
+def _load_checker() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("conformance_check", HERE.parents[1] / "conformance" / "check.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+CHECK = _load_checker()
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["seed"]))
+def test_builds_what_the_reference_built(row: Any) -> None:
+    plan = build(trainjob_from(row["trainjob"]), runtime_from(row["runtime"]), OBSERVED, FRAMEWORK, MaskedKeys())
+    made = CHECK.keyed([intention.object for intention in plan.objects])
+    assert (CHECK.sort_env(made) if CHECK.env_order_is_chance([row["runtime"]]) else made) == row["objects"]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["seed"]))
+def test_says_what_the_reference_said(row: Any) -> None:
+    job, runtime = trainjob_from(row["trainjob"]), runtime_from(row["runtime"])
+    faults = {str(error) for error in validate_trainjob(job, runtime, None, OBSERVED, FRAMEWORK).errors}
+    assert sorted(faults) == row["faults"]
+    verdict = validate_runtime(runtime)
+    assert (aggregate(verdict.errors) if verdict.errors else "") == row["runtimeFault"]

@@ -1,9 +1,9 @@
 """How fast the embedded API server is: durable creates, re-applies, watch fan-out, memory, cold start.
 
-    python bench/apiserver.py [--seconds 5] [--kubeconfig FILE]
+    python bench/apiserver.py [--seconds 5] [--real | --kubeconfig FILE]
 
-Starts a server of its own in a temporary directory. With `--kubeconfig` of a running kube-apiserver the same load goes
-there too and the figures are printed side by side.
+Starts a server of its own in a temporary directory. With `--real` the same load goes to a real kube-apiserver with etcd
+(the programs that `make test-kube` built), with `--kubeconfig` to one that runs already; figures stand side by side.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ import uvloop
 CLIENTS = 32
 WATCHERS, EVENTS, RATE = 500, 1_000, 50
 OBJECTS = 10_000
+MEMORY, COLD_START = "MB with 10,000 objects of 2 KB", "cold start in s"
 LIMITS = {
     "creates/s of a 1 KB ConfigMap, 32 clients": (1_000, "min"),
     "re-applies/s of a 9 KB JobSet, 32 clients": (250, "min"),
     "watch latency p99 in ms, 500 watchers": (250, "max"),
     "events missed by watchers": (0, "max"),
-    "MB with 10,000 objects of 2 KB": (120, "max"),
-    "cold start in s": (0.8, "max"),
+    MEMORY: (120, "max"),
+    COLD_START: (0.8, "max"),
 }
 
 
 class Target:
     """A server to load: ours, or a real one."""
 
-    def __init__(self, name: str, kubeconfig: Path, process: subprocess.Popen[str] | None = None) -> None:
-        self.name = name
-        self.process = process
+    def __init__(self, kubeconfig: Path, *pids: int) -> None:
+        self.pids = pids
         config = json.loads(kubeconfig.read_text()) if kubeconfig.read_text().lstrip()[:1] == "{" else _yaml(kubeconfig)
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         self.url: str = cluster["server"]
@@ -71,12 +71,9 @@ class Target:
             yield session
 
     def rss(self) -> float:
-        if self.process is None:
-            return float("nan")
-        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1024
-        return float("nan")
+        """Resident memory of all its processes, in MB."""
+        statuses = [Path(f"/proc/{pid}/status").read_text().splitlines() for pid in self.pids]
+        return sum(int(line.split()[1]) for lines in statuses for line in lines if line.startswith("VmRSS:")) / 1024
 
 
 def _yaml(path: Path) -> Any:
@@ -283,15 +280,15 @@ def ours(seconds: float) -> dict[str, float]:
         directory = Path(folder) / "state"
         process, _ = start(directory)
         try:
-            uvloop.run(measure(Target("embedded", directory / "kubeconfig", process), seconds, figures))
+            uvloop.run(measure(Target(directory / "kubeconfig", process.pid), seconds, figures))
         finally:
             stop(process)
         second = Path(folder) / "filled"
         process, _ = start(second, "--no-crds")
         try:
-            target = Target("embedded", second / "kubeconfig", process)
+            target = Target(second / "kubeconfig", process.pid)
             uvloop.run(prepare(target))
-            figures["MB with 10,000 objects of 2 KB"] = uvloop.run(fill(target))
+            figures[MEMORY] = uvloop.run(fill(target))
         finally:
             stop(process)
         third = Path(folder) / "cold"
@@ -301,19 +298,41 @@ def ours(seconds: float) -> dict[str, float]:
             process, took = start(third, "--no-crds")
             times.append(took)
             stop(process)
-        figures["cold start in s"] = min(times)
+        figures[COLD_START] = min(times)
+    return figures
+
+
+def real_one(seconds: float) -> dict[str, float]:
+    """The same on kube-apiserver and etcd: memory is that of both."""
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+    from kube.binaries import build
+    from kube.crds import install_crds
+    from trainwright.testing.controlplane import RealControlPlane
+
+    figures: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        with RealControlPlane(build, Path(folder) / "loaded", with_parts=(), with_audit_log=False) as plane:
+            install_crds(plane)
+            uvloop.run(measure(Target(plane.admin_kubeconfig), seconds, figures))
+        with RealControlPlane(build, Path(folder) / "filled", with_parts=(), with_audit_log=False) as plane:
+            figures[COLD_START] = plane.seconds_to_ready
+            target = Target(plane.admin_kubeconfig, *(part.pid for part in plane.parts.values()))
+            uvloop.run(prepare(target))
+            figures[MEMORY] = uvloop.run(fill(target))
     return figures
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=5.0, help="length of each throughput measurement")
-    parser.add_argument("--kubeconfig", type=Path, help="a real kube-apiserver to compare with (with JobSet's CRD)")
+    other_server = parser.add_mutually_exclusive_group()
+    other_server.add_argument("--real", action="store_true", help="compare with a kube-apiserver that we start")
+    other_server.add_argument("--kubeconfig", type=Path, help="compare with a running one (with JobSet's CRD)")
     arguments = parser.parse_args()
     figures = ours(arguments.seconds)
-    real: dict[str, float] = {}
+    real: dict[str, float] = real_one(arguments.seconds) if arguments.real else {}
     if arguments.kubeconfig:
-        uvloop.run(measure(Target("kube-apiserver", arguments.kubeconfig), arguments.seconds, real))
+        uvloop.run(measure(Target(arguments.kubeconfig), arguments.seconds, real))
     print(f"{'':<46}{'embedded':>10}{'limit':>10}{'kube-apiserver':>16}   load {os.getloadavg()[0]:.1f}")
     failed = False
     for name, (limit, kind) in LIMITS.items():

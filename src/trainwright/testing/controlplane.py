@@ -77,6 +77,7 @@ class RealControlPlane:
         controllers: Iterable[str] = CONTROLLERS,
         without_admission: Iterable[str] = (),
         node_count: int = 2,
+        with_audit_log: bool = True,
     ) -> None:
         self.programs = programs
         self.directory = directory
@@ -85,6 +86,7 @@ class RealControlPlane:
         # Nodes here become Ready at once, and nothing would ever take the taint of a new one off.
         self.without_admission = ("TaintNodesByCondition", *without_admission)
         self.node_count = node_count
+        self.with_audit_log = with_audit_log
         self.parts: dict[str, Process] = {}
         self.audit_log = directory / "audit.log"
         self.seconds_to_ready = 0.0
@@ -234,8 +236,6 @@ class RealControlPlane:
         self.server = f"https://127.0.0.1:{port}"
         serving = self.authority.for_server("kube-apiserver")
         accounts = self.authority.signing_key("service-accounts")
-        policy = self.directory / "audit-policy.yaml"
-        policy.write_text(yaml.safe_dump(audit_policy()))
         apiserver = self._part(
             "kube-apiserver",
             f"--etcd-servers={self.etcd}",
@@ -254,6 +254,18 @@ class RealControlPlane:
             f"--service-account-signing-key-file={accounts.key}",
             "--kubelet-preferred-address-types=InternalIP",
             "--shutdown-delay-duration=0s",
+            *(self._audit_arguments() if self.with_audit_log else ()),
+        )
+        self.service_account_key = accounts
+        client = self.authority.for_client(ADMIN, "system:masters")
+        self.admin = Rest(self.server, self.authority.certificate, client=client)
+        self.admin_kubeconfig = self.user_kubeconfig(ADMIN, "system:masters")
+        apiserver.wait_until(self.is_ready, 60)
+
+    def _audit_arguments(self) -> tuple[str, ...]:
+        policy = self.directory / "audit-policy.yaml"
+        policy.write_text(yaml.safe_dump(audit_policy()))
+        return (
             f"--audit-log-path={self.audit_log}",
             f"--audit-policy-file={policy}",
             "--audit-log-maxsize=100000",  # in MB: by default it starts a new file after 100, and we read one
@@ -261,11 +273,6 @@ class RealControlPlane:
             "--audit-log-batch-max-wait=200ms",
             "--audit-log-batch-throttle-enable=false",
         )
-        self.service_account_key = accounts
-        client = self.authority.for_client(ADMIN, "system:masters")
-        self.admin = Rest(self.server, self.authority.certificate, client=client)
-        self.admin_kubeconfig = self.user_kubeconfig(ADMIN, "system:masters")
-        apiserver.wait_until(self.is_ready, 60)
 
     def is_ready(self) -> bool:
         return self.admin.raw("GET", "/readyz")[0] == 200

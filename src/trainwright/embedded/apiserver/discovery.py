@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from .errors import Json, StatusError, unknown_resource
+from .errors import Json, StatusError, method_not_allowed, unknown_resource
 from .negotiation import negotiate
 from .registry import Registry
 from .requests import Answer, Call, PageNotFound, json_answer
@@ -28,6 +28,9 @@ class Discovery:
     def answer(self, call: Call, parts: list[str]) -> Answer:
         """`parts` is the path: api or apis, then group and version as far as they are given."""
         accept = call.headers.get("Accept", "")
+        builtin = parts[0] == "api" or (len(parts) > 2 and parts[1] in self.registry.builtin_groups)
+        if call.method != "GET" and builtin:
+            raise method_not_allowed()
         if len(parts) == 1:
             if wants_aggregated(accept):
                 return self._cached(
@@ -45,7 +48,7 @@ class Discovery:
         if len(parts) == 2:
             return json_answer(200, {"kind": "APIGroup", "apiVersion": "v1", **self._group(group)})
         if not self.registry.has_version(group, parts[2]):
-            raise PageNotFound
+            raise unknown_resource() if group in self.registry.builtin_groups else PageNotFound
         return json_answer(200, self._resource_list(group, parts[2]))
 
     def _cached(self, call: Call, name: str, make: Any, content_type: str) -> Answer:

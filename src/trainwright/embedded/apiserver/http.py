@@ -21,8 +21,9 @@ from .builtin.kinds import review_kinds
 from .discovery import Discovery
 from .errors import StatusError
 from .impersonation import acting_as
+from .negotiation import failure_form, render
 from .openapi import OpenApi
-from .rbac import Authorizer, attributes
+from .rbac import Authorizer, attributes, unknown_attributes
 from .requests import Answer, Call, PageNotFound, Query, json_answer, text_answer
 from .reviews import Reviews
 from .router import find_target, segments
@@ -31,6 +32,7 @@ from .warnings import collect, warn
 
 log = logging.getLogger(__name__)
 HEALTH = ("healthz", "livez", "readyz")
+CHECKS = ("ping", "log", "etcd", "poststarthook")
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _REVIEWS = review_kinds()
 BODY_SECONDS = 30.0
@@ -68,7 +70,8 @@ class HttpApi:
         except PageNotFound:
             answer = text_answer(404, "404 page not found\n")
         except StatusError as error:
-            answer = json_answer(error.code, error.status)
+            form = failure_form(request.headers.get("Accept", ""))
+            answer = Answer(error.code, render(form, error.status), form.content_type)
             if error.retry_after:
                 answer.headers = {"Retry-After": str(error.retry_after)}
         except (asyncio.CancelledError, ConnectionResetError):
@@ -121,14 +124,16 @@ class HttpApi:
             raise PageNotFound
         if root in ("api", "apis"):
             return self.discovery.answer(call, parts)
-        if call.method not in ("GET", "HEAD"):
-            raise errors.method_not_allowed()
         if root in HEALTH:
+            if len(parts) > 1 and parts[1] not in CHECKS:
+                raise PageNotFound
             return text_answer(200, "ok")
-        if root == "version":
-            return json_answer(200, version_info())
         if root == "openapi":
             return self.openapi.answer(call, parts)
+        if call.method != "GET":
+            raise errors.method_not_allowed()
+        if root == "version":
+            return json_answer(200, version_info())
         paths = ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
         return json_answer(200, {"paths": paths})
 
@@ -137,11 +142,18 @@ class HttpApi:
     async def _resource(self, call: Call, request: web.BaseRequest, parts: list[str]) -> Answer | web.StreamResponse:
         while parts and not parts[-1]:
             parts.pop()
-        target = find_target(self.api.registry, parts)
+        try:
+            target = find_target(self.api.registry, parts)
+        except (StatusError, PageNotFound):
+            # Who may not ask is told that before what there is.
+            self.authorizer.check(unknown_attributes(call, parts))
+            raise
         call.served, call.namespace, call.name = target.served, target.namespace, target.name
         call.subresource = target.subresource
         call.watch = target.watch or (not call.name and call.query.flag("watch"))
         self.authorizer.check(attributes(call))
+        if call.method == "HEAD" and not target.served.custom:
+            raise errors.method_not_allowed()
         if target.served.deprecation:
             warn([target.served.deprecation])
         if call.method in ("POST", "PUT", "PATCH", "DELETE"):
@@ -149,11 +161,15 @@ class HttpApi:
         if call.subresource:
             return await self._subresource(call, request)
         if target.served.plural in _REVIEWS and not target.served.custom and "list" not in target.served.verbs:
-            if call.method != "POST" or call.name:
+            if call.name:
+                raise errors.unknown_resource()
+            if call.method != "POST":
                 raise errors.method_not_allowed()
             return self.reviews.answer(call)
         if target.served.resource == "bindings":
-            if call.method != "POST" or call.name:
+            if call.name:
+                raise errors.unknown_resource()
+            if call.method != "POST":
                 raise errors.method_not_allowed()
             return await subresources.bind_by_body(self.api, call)
         return await (self._object(call, request) if call.name else self._collection(call, request))

@@ -9,8 +9,9 @@ from .bodies import parse_json, parse_yaml, unsupported_body
 from .decoding import JSON_TYPES, PROTOBUF, YAML_TYPES, go_type, not_a_head, read_object
 from .deletion import DeleteOptions
 from .errors import Json, StatusError, bad_request
+from .negotiation import render
 from .patching import check_names
-from .requests import Answer, Call, json_answer
+from .requests import Answer, Call
 from .store import Key
 from .wire.protobuf import ProtobufError, decode_unknown
 
@@ -52,6 +53,7 @@ async def update(api: Api, call: Call) -> Answer:
 
 async def delete(api: Api, call: Call) -> Answer:
     served = call.served
+    form = reading.form_of(call)
     options = delete_options(call)
     key = Key(served.resource, call.namespace, call.name)
     done = await deletion.delete(api, served, key, options, call.user)
@@ -59,16 +61,15 @@ async def delete(api: Api, call: Call) -> Answer:
     if not done.gone and options.orphan is False:
         status = 202
     if done.as_object:
-        return reading.object_answer(call, done.obj, status)
+        return reading.object_answer(call, done.obj, status, form)
     details = errors.details_of(call.name, served.group, served.plural, uid=done.obj["metadata"].get("uid", ""))
     body: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-    return json_answer(status, body)
+    return Answer(status, render(form, body), form.content_type)
 
 
 async def delete_collection(api: Api, call: Call) -> Answer:
     options = delete_options(call)
     deletion.check_options(options)
-    call.query.integer("timeoutSeconds")
     # What the options mean for this kind is said even of nothing.
     call.served.strategy.check_delete({"metadata": {}}, options.policy or options.orphan)
     chosen = reading.list_selection(call)

@@ -59,7 +59,7 @@ def negotiate(accept: str, *, custom: bool = False, tables: bool = True, collect
     for media, params in clauses:
         if media in ("*/*", "application/*", JSON_TYPE):
             chosen = JSON_TYPE
-        elif media in (YAML_TYPE, "application/x-yaml", "text/yaml"):
+        elif media == YAML_TYPE:
             chosen = YAML_TYPE
         else:
             continue

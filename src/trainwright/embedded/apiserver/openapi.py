@@ -34,7 +34,7 @@ class OpenApi:
     def answer(self, call: Call, parts: list[str]) -> Answer:
         if len(parts) < 2:
             raise PageNotFound
-        if parts[1] == "v2":
+        if parts[1] == "v2" and len(parts) == 2:
             return self._v2(call)
         if parts[1] != "v3":
             raise PageNotFound

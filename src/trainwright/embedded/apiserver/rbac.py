@@ -56,6 +56,20 @@ def attributes(call: Call) -> Attributes:
     return Attributes(call.user, verb, served.group, served.plural, call.subresource, namespace, name)
 
 
+def unknown_attributes(call: Call, parts: list[str]) -> Attributes:
+    """The same for a path that names no resource of this server, as far as it can be read."""
+    group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
+    namespace = ""
+    if rest[:1] == ["namespaces"] and len(rest) > 2:
+        namespace, rest = rest[1], rest[2:]
+    resource, name, subresource = (*rest[:3], "", "", "")[:3]
+    verb = _VERBS.get(call.method, call.method.lower())
+    if not name:
+        listed = "watch" if call.query.flag("watch") else "list"
+        verb = {"get": listed, "delete": "deletecollection"}.get(verb, verb)
+    return Attributes(call.user, verb, group, resource, subresource, namespace, name)
+
+
 def _selected_name(call: Call) -> str:
     """A list of one name (`fieldSelector=metadata.name=x`) is a request for that name: `resourceNames` hold for it."""
     try:

@@ -84,7 +84,11 @@ class Call:
 
     @property
     def content_type(self) -> str:
-        return self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        kind, _, parameters = self.headers.get("Content-Type", "").partition(";")
+        # A parameter without a value makes the whole unreadable.
+        if any("=" not in parameter for parameter in parameters.split(";") if parameter.strip()):
+            return kind + ";"
+        return kind.strip().lower()
 
     def write_options(self, kind: str) -> WriteOptions:
         """`kind` names the options in messages: CreateOptions, UpdateOptions, PatchOptions."""

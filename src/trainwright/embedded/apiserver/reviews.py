@@ -62,6 +62,10 @@ class Reviews:
         obj = read_object(call, call.served, options.validation)
         call.served.field_manager().update(None, obj, options.manager, now_text())
         obj["status"] = self._reviews[call.served.plural](call, obj)
+        if call.served.plural == "selfsubjectreviews":
+            obj["metadata"]["creationTimestamp"] = now_text()
+        elif call.served.plural == "selfsubjectrulesreviews":
+            obj["spec"] = {}  # the question is not repeated
         return json_answer(201, obj)
 
     # ------------------------------------------------------------------------------------------------ questions
@@ -78,7 +82,12 @@ class Reviews:
         if not spec.get("user") and not spec.get("groups"):
             faults.append(field.invalid("spec.user", "", "at least one of user or group must be specified"))
         wanted = (spec.get("resourceAttributes") or {}).get("namespace", "")
-        if call.served.namespaced and wanted != call.namespace:
+        path = spec.get("nonResourceAttributes")
+        if call.served.namespaced and path is not None:
+            shown = json_text({"Path": path.get("path", ""), "Verb": path.get("verb", "")})
+            text = f"{shown}: disallowed on this kind of request"
+            faults.append(field.invalid("spec.nonResourceAttributes", field.OMITTED, text))
+        elif call.served.namespaced and wanted != call.namespace:
             text = "must match metadata.namespace"
             faults.append(field.invalid("spec.resourceAttributes.namespace", wanted, text))
         if faults:

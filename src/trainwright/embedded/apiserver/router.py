@@ -61,4 +61,6 @@ def find_target(registry: Registry, parts: list[str]) -> Target:
     subresource = rest[2] if len(rest) > 2 else ""
     if subresource and not served.custom and subresource not in served.subresources:
         raise unknown_resource()
+    if len(rest) > 3 and not served.custom and subresource != "proxy":
+        raise unknown_resource()
     return Target(served, namespace, name, subresource, watch, "/".join(rest[3:]))

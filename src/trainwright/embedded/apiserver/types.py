@@ -192,6 +192,13 @@ class Type:
         self.head = head[:-1] + b","  # put in front of stored bytes
         self._managers: dict[str, FieldManager] = {}  # by subresource
 
+    @property
+    def go_type(self) -> str:
+        """What messages call the objects of this type."""
+        if self.custom:
+            return "*unstructured.Unstructured"
+        return f"*{self.group.partition('.')[0] or 'core'}.{self.kind}"
+
     @functools.cached_property
     def node(self) -> Node:
         return self.make_node()

@@ -20,9 +20,7 @@ KUBECTL = (
     [
         ("", PLAIN),
         ("*/*", PLAIN),
-        ("application/*", PLAIN),
         ("application/yaml", Form("application/yaml")),
-        ("text/yaml", Form("application/yaml")),
         ("text/html, application/yaml", Form("application/yaml")),
         ("application/yaml;q=0.5, application/json", PLAIN),
         ("application/vnd.kubernetes.protobuf,application/json", PLAIN),
@@ -38,13 +36,23 @@ def test_the_first_form_that_can_be_given_is(accept: str, form: Form) -> None:
 
 @pytest.mark.parametrize(
     "accept",
-    ["text/html", "application/json;as=Picture;v=v1;g=meta.k8s.io", "application/vnd.kubernetes.protobuf"],
+    [
+        "text/html",
+        "text/yaml",
+        "application/*",
+        "application/json;as=Picture;v=v1;g=meta.k8s.io",
+        "application/vnd.kubernetes.protobuf",
+    ],
 )
 def test_what_cannot_be_given_is_refused(accept: str) -> None:
     with pytest.raises(StatusError) as found:
         negotiate(accept)
     assert found.value.code == 406
     assert "application/json, application/yaml" in found.value.message
+
+
+def test_any_application_type_is_enough_for_custom_resources() -> None:
+    assert negotiate("application/*", custom=True) == PLAIN
 
 
 def test_custom_resources_are_refused_in_the_words_of_the_decoder() -> None:

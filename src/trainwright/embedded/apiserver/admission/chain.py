@@ -19,6 +19,7 @@ from ..state import Event
 from ..store import Key
 from ..types import Type
 from ..writing import User, WriteOptions
+from .limitranges import check_limits
 from .matching import Webhook
 from .pods import admit_pod
 from .webhooks import ServiceResolver, WebhookCaller, WebhookFailed
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 GROUP = "admissionregistration.k8s.io"
 MUTATING = f"mutatingwebhookconfigurations.{GROUP}"
 VALIDATING = f"validatingwebhookconfigurations.{GROUP}"
+LIMITED = {"pods": ("CREATE",), "persistentvolumeclaims": ("CREATE", "UPDATE")}
 OPTION_KINDS = {
     "CREATE": "CreateOptions",
     "UPDATE": "UpdateOptions",
@@ -137,6 +139,9 @@ class Admission:
 
     async def validate(self, call: Call, obj: Json | None, old: Json | None) -> None:
         """Raises the refusal of the first webhook, in order, that refuses."""
+        limited = LIMITED.get(call.served.resource, ())
+        if obj is not None and call.operation in limited and not call.subresource:
+            check_limits(self.api, call.served.resource, obj)
         wanted = self._wanted(VALIDATING, call)
         if call.operation == "DELETE":
             wanted = [*self._wanted(MUTATING, call), *wanted]

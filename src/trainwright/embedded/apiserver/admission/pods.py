@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import Json, StatusError, forbidden
 from ..store import Key
+from .limitranges import apply_defaults
 
 if TYPE_CHECKING:
     from ..api import Api
@@ -21,6 +22,7 @@ def admit_pod(api: Api, obj: Json, *, create: bool) -> None:
     """Changes the pod in place; raises 403 for a class that does not exist or a value that contradicts it."""
     spec = obj["spec"]
     if create:
+        apply_defaults(api, obj)
         _priority(api, obj, spec)
         _runtime_class(api, obj, spec)
     _tolerate(spec)

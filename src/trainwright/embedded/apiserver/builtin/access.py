@@ -19,6 +19,7 @@ class ServiceAccounts(BuiltinStrategy):
 
 class Roles(BuiltinStrategy):
     create_on_update = True
+    metadata_repeats = 1
 
     def name_faults(self, name: str) -> list[str]:
         return path_segment_faults(name)
@@ -57,6 +58,7 @@ class ClusterRoles(Roles):
 
 class Bindings(BuiltinStrategy):
     create_on_update = True
+    metadata_repeats = 1
 
     def name_faults(self, name: str) -> list[str]:
         return path_segment_faults(name)

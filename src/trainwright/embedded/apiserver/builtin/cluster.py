@@ -1,4 +1,4 @@
-"""Namespaces, nodes, leases, limit ranges, priority classes and runtime classes."""
+"""Namespaces, leases, priority classes and runtime classes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from ....schema import errors as field
 from ....schema.errors import FieldError
 from ....schema.names import dns1123_label_faults
 from ..errors import Json, forbidden
+from ..metadata import label_faults
+from .containerrules import validate_resources
+from .podrules import validate_tolerations
 from .strategy import BuiltinStrategy, StatusStrategy
 
 IMMORTAL = ("default", "kube-system", "kube-public")
@@ -72,26 +75,16 @@ class Namespaces(StatusStrategy):
         return frozenset({"status.phase", "name"})
 
 
-class Nodes(StatusStrategy):
-    def default(self, obj: Json) -> None:
-        status = obj.setdefault("status", {})
-        if status.get("capacity") and not status.get("allocatable"):
-            status["allocatable"] = dict(status["capacity"])
-
-    def prepare_create(self, obj: Json) -> None:
-        """The kubelet registers with its status, so it stays."""
-
-    def fields(self, obj: Json) -> dict[str, str]:
-        return {"spec.unschedulable": "true" if (obj.get("spec") or {}).get("unschedulable") else "false"}
-
-    def field_names(self) -> frozenset[str]:
-        return frozenset({"spec.unschedulable"})
-
-
 class Leases(BuiltinStrategy):
     unconditional_update = False
     create_on_update = True
     any_finalizer = True
+
+    def prepare_create(self, obj: Json) -> None:
+        _without_elections(obj)
+
+    def prepare_update(self, obj: Json, old: Json) -> None:
+        _without_elections(obj)
 
     def validate(self, obj: Json) -> list[FieldError]:
         spec = obj.get("spec") or {}
@@ -105,17 +98,10 @@ class Leases(BuiltinStrategy):
         return found
 
 
-class LimitRanges(BuiltinStrategy):
-    create_on_update = True
-
-    def default(self, obj: Json) -> None:
-        """What a container gets by default: the limit is the maximum, the request is the limit, else the minimum."""
-        for item in (obj.get("spec") or {}).get("limits") or ():
-            if item.get("type") != "Container":
-                continue
-            limits = {**(item.get("max") or {}), **(item.get("default") or {})}
-            requests = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
-            item.update({name: value for name, value in (("default", limits), ("defaultRequest", requests)) if value})
+def _without_elections(lease: Json) -> None:
+    """Coordinated leader election is an alpha feature, off unless asked for: its fields are dropped."""
+    for name in ("strategy", "preferredHolder"):
+        (lease.get("spec") or {}).pop(name, None)
 
 
 class PriorityClasses(BuiltinStrategy):
@@ -156,12 +142,23 @@ def _preemption(obj: Json) -> list[FieldError]:
 
 class RuntimeClasses(BuiltinStrategy):
     unconditional_update = False
+    create_on_update = True
+    any_finalizer = True
+    metadata_repeats = 1
 
     def validate(self, obj: Json) -> list[FieldError]:
         handler = obj.get("handler", "")
-        return [field.invalid("handler", handler, text) for text in dns1123_label_faults(handler)]
+        if not handler:
+            found = [field.required("handler")]
+        else:
+            found = [field.invalid("handler", handler, text) for text in dns1123_label_faults(handler)]
+        overhead, scheduling = (obj.get("overhead") or {}).get("podFixed") or {}, obj.get("scheduling") or {}
+        found += validate_resources({"limits": overhead}, "overhead")
+        found += label_faults(scheduling.get("nodeSelector") or {}, "scheduling.nodeSelector")
+        return found + validate_tolerations(scheduling, "scheduling")
 
     def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
+        found = self.validate(obj)
         if obj.get("handler") != old.get("handler"):
-            return [field.invalid("handler", obj.get("handler"), "field is immutable")]
-        return []
+            found.append(field.invalid("handler", obj.get("handler", ""), "field is immutable"))
+        return found

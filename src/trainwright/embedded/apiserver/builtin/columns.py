@@ -285,8 +285,8 @@ CONTROLLER_REVISIONS = (
 LEASES = (NAME, _col("Holder", lambda o: _spec(o).get("holderIdentity", "")), AGE)
 PRIORITY_CLASSES = (
     NAME,
-    _col("Value", lambda o: o.get("value", 0)),
-    _col("Global-Default", lambda o: bool(o.get("globalDefault"))),
+    _col("Value", lambda o: o.get("value", 0), "integer"),
+    _col("Global-Default", lambda o: bool(o.get("globalDefault")), "boolean"),
     AGE,
     _col("PreemptionPolicy", lambda o: o.get("preemptionPolicy", "")),
 )

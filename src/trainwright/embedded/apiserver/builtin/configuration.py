@@ -155,6 +155,8 @@ class ControllerRevisions(BuiltinStrategy):
             found.append(field.invalid("revision", obj["revision"], "must be greater than or equal to 0"))
         if obj.get("data") is None:
             found.append(field.required("data", "data is mandatory"))
+        elif not isinstance(obj["data"], dict):
+            found.append(field.required("data", "data must be a valid JSON object"))
         return found
 
     def validate_update(self, obj: Json, old: Json) -> list[FieldError]:

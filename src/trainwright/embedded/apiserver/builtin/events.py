@@ -57,7 +57,11 @@ def _faults(core: Json, reporting: str) -> list[FieldError]:
     involved = core.get("involvedObject") or {}
     namespace = core["metadata"].get("namespace", "")
     about = involved.get("namespace", "")
-    if about != namespace and not (about == "" and namespace in ("default", "kube-system")):
+    if core.get("eventTime"):
+        strange = not about and namespace not in ("default", "kube-system")
+    else:
+        strange = about != namespace and (about, namespace) != ("", "default")
+    if strange:
         found.append(field.invalid("involvedObject.namespace", about, "does not match event.namespace"))
     if not core.get("eventTime"):
         return found
@@ -75,6 +79,24 @@ def _faults(core: Json, reporting: str) -> list[FieldError]:
             found.append(field.invalid(name, "", "can have at most 128 characters"))
     if len(core.get("message", "")) > 1024:
         found.append(field.invalid("message", "", "can have at most 1024 characters"))
+    return found
+
+
+_FIXED = (
+    *("involvedObject", "reason", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "type"),
+    *("eventTime", "action", "related", "reportingComponent", "reportingInstance"),
+)
+
+
+def _series(core: Json) -> list[FieldError]:
+    series = core.get("series")
+    if series is None:
+        return []
+    found: list[FieldError] = []
+    if (series.get("count") or 0) < 2:
+        found.append(field.invalid("series.count", "", "should be at least 2"))
+    if not series.get("lastObservedTime"):
+        found.append(field.required("series.lastObservedTime"))
     return found
 
 
@@ -117,7 +139,7 @@ class Events(BuiltinStrategy):
 
     def validate(self, obj: Json) -> list[FieldError]:
         core = to_core(obj)
-        found = _faults(core, "reportingController")
+        found = _faults(core, "reportingController") + _series(core)
         if not core.get("eventTime"):
             found.append(field.required("eventTime"))
         if core.get("type") not in ("Normal", "Warning"):
@@ -130,7 +152,16 @@ class Events(BuiltinStrategy):
         return found
 
     def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
-        return []
+        """Only the series goes on; and an event that was wrong already may not be written by this way."""
+        core, before = to_core(obj), to_core(old)
+        found = _faults(core, "reportingController")
+        if core.get("series") != before.get("series"):
+            found += _series(core)
+        for name in _FIXED:
+            if (core.get(name) or None) != (before.get(name) or None):
+                shown = "reportingController" if name == "reportingComponent" else name
+                found.append(field.invalid(shown, core.get(name), "field is immutable"))
+        return found
 
     def fields(self, obj: Json) -> dict[str, str]:
         regarding = obj.get("regarding") or {}

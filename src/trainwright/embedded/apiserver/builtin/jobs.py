@@ -165,8 +165,10 @@ class Jobs(StatusStrategy):
             elif spec.get("completions") not in (None, spec.get("parallelism")):
                 text = "can only be modified in tandem with spec.parallelism"
                 found.append(field.invalid("spec.completions", spec["completions"], text))
+        if spec.get("selector") != before.get("selector"):
+            found.append(field.invalid("spec.selector", spec.get("selector"), IMMUTABLE))
         found += template_changes(spec["template"], old)
-        for name in ("selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy"):
+        for name in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy"):
             if spec.get(name) != before.get(name):
                 found.append(field.invalid(f"spec.{name}", spec.get(name), IMMUTABLE))
         if spec.get("successPolicy") != before.get("successPolicy"):

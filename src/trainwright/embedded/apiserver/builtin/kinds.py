@@ -16,6 +16,8 @@ from . import (
     customresourcedefinitions,
     events,
     jobs,
+    limitranges,
+    nodes,
     pods,
     services,
     storage,
@@ -143,7 +145,7 @@ def _core() -> list[Type]:
             "v1",
             "nodes",
             "Node",
-            cluster.Nodes(),
+            nodes.Nodes(),
             namespaced=False,
             short=("no",),
             subresources=STATUS,
@@ -160,7 +162,13 @@ def _core() -> list[Type]:
             table=columns.PERSISTENT_VOLUME_CLAIMS,
         ),
         _served(
-            "", "v1", "limitranges", "LimitRange", cluster.LimitRanges(), short=("limits",), table=columns.LIMIT_RANGES
+            "",
+            "v1",
+            "limitranges",
+            "LimitRange",
+            limitranges.LimitRanges(),
+            short=("limits",),
+            table=columns.LIMIT_RANGES,
         ),
         _served(
             "events.k8s.io",

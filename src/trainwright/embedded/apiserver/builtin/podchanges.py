@@ -12,6 +12,7 @@ from ....schema.errors import FieldError
 from ....schema.gotext import json_text
 from ....schema.names import dns1123_subdomain_faults, label_key_faults
 from ..errors import Json
+from .differences import difference
 from .podrules import validate_pod_spec, validate_tolerations
 
 IMMUTABLE = (
@@ -136,12 +137,6 @@ def _node_affinity(new: Json, old: Json) -> list[FieldError]:
             text = "only additions are allowed (no mutations or deletions)"
             found.append(field.invalid(f"{at}[{index}]", term, text))
     return found
-
-
-def difference(old: Json, new: Json) -> str:
-    """Which fields differ, in place of Go's dump of both structs."""
-    changed = sorted(key for key in {**old, **new} if old.get(key) != new.get(key))
-    return "\n" + ", ".join(changed) + "\n"
 
 
 # ---------------------------------------------------------------------------------------------------------- status

@@ -132,8 +132,11 @@ def qos_class(spec: Json) -> str:
     requests: dict[str, Any] = {}
     limits: dict[str, Any] = {}
     guaranteed = True
-    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
-        resources = container.get("resources") or {}
+    members = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    if spec.get("resources") is not None:
+        members = [spec]  # what is given for the whole pod counts for all of it
+    for member in members:
+        resources = member.get("resources") or {}
         limited: set[str] = set()
         for name, amount in (resources.get("requests") or {}).items():
             if name in ("cpu", "memory") and parse_quantity(amount):

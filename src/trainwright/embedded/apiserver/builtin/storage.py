@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+
 from ....schema import errors as field
 from ....schema.errors import FieldError
+from ....schema.names import dns1123_subdomain_faults
 from ....schema.quantity import parse_quantity
+from ....schema.selectors import label_selector_faults
 from ..errors import Json
+from .differences import difference
 from .strategy import StatusStrategy
 
 MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -18,6 +23,20 @@ def validate_claim_spec(spec: Json, at: str) -> list[FieldError]:
     if not modes:
         found.append(field.required(f"{at}.accessModes", "at least 1 access mode is required"))
     found += [field.not_supported(f"{at}.accessModes", mode, MODES) for mode in modes if mode not in MODES]
+    if "ReadWriteOncePod" in modes and any(mode in MODES and mode != "ReadWriteOncePod" for mode in modes):
+        found.append(field.forbidden(f"{at}.accessModes", "may not use ReadWriteOncePod with other access modes"))
+    if spec.get("selector") is not None:
+        found += label_selector_faults(spec["selector"], f"{at}.selector")
+    chosen = spec.get("storageClassName")
+    if chosen:
+        found += [field.invalid(f"{at}.storageClassName", chosen, text) for text in dns1123_subdomain_faults(chosen)]
+    for name in ("dataSource", "dataSourceRef"):
+        source = spec.get(name)
+        if source is not None:
+            found += [field.required(f"{at}.{name}.{part}") for part in ("name", "kind") if not source.get(part)]
+            if not source.get("apiGroup") and source.get("kind") != "PersistentVolumeClaim":
+                text = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+                found.append(field.invalid(f"{at}.{name}", source.get("kind", ""), text))
     amount = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
     if amount is None:
         found.append(field.required(f"{at}.resources[storage]"))
@@ -35,22 +54,56 @@ class PersistentVolumeClaims(StatusStrategy):
         spec = obj.setdefault("spec", {})
         spec.setdefault("volumeMode", "Filesystem")
         obj.setdefault("status", {}).setdefault("phase", "Pending")
+        if spec.get("dataSource") is not None:
+            spec["dataSource"].setdefault("apiGroup", None)
 
     def prepare_create(self, obj: Json) -> None:
         obj["status"] = {"phase": "Pending"}
+        source = obj["spec"].get("dataSource")
+        if source is not None and not source.get("apiGroup") and source.get("kind") != "PersistentVolumeClaim":
+            # Of the core group only claims can be copied; what else is named there never meant anything.
+            del obj["spec"]["dataSource"]
+        _same_source(obj["spec"])
         finalizers = obj["metadata"].setdefault("finalizers", [])
         if "kubernetes.io/pvc-protection" not in finalizers:
             finalizers.append("kubernetes.io/pvc-protection")
+
+    def prepare_update(self, obj: Json, old: Json) -> None:
+        super().prepare_update(obj, old)
+        _same_source(obj["spec"])
 
     def validate(self, obj: Json) -> list[FieldError]:
         return validate_claim_spec(obj["spec"], "spec")
 
     def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
-        def fixed(spec: Json) -> Json:
-            return {k: v for k, v in spec.items() if k not in ("resources", "volumeName", "volumeAttributesClassName")}
-
-        if fixed(obj["spec"]) != fixed(old["spec"]):
+        found = self.validate(obj)
+        spec, before = copy.deepcopy(obj["spec"]), copy.deepcopy(old["spec"])
+        if not before.get("volumeName") and spec.get("volumeName"):
+            before["volumeName"] = spec["volumeName"]  # set once, by whoever binds the claim
+        if before.get("storageClassName") is None and spec.get("storageClassName") is not None:
+            del spec["storageClassName"]
+        size, former = _size(spec), _size(before)
+        if (obj.get("status") or {}).get("phase") == "Bound":
+            spec.setdefault("resources", {}).setdefault("requests", {})["storage"] = former
+            spec.pop("volumeAttributesClassName", None)
+            before.pop("volumeAttributesClassName", None)
+        if spec != before:
             text = "spec is immutable after creation except resources.requests and volumeAttributesClassName"
-            text += " for bound claims"
-            return [field.forbidden("spec", text)]
-        return []
+            text += f" for bound claims{difference(before, spec)}"
+            found.append(field.forbidden("spec", text))
+        capacity = ((old.get("status") or {}).get("capacity") or {}).get("storage", "0")
+        if parse_quantity(size) < parse_quantity(former) and not parse_quantity(capacity) < parse_quantity(size):
+            text = "field can not be less than status.capacity"
+            found.append(field.forbidden("spec.resources.requests.storage", text))
+        return found
+
+
+def _same_source(spec: Json) -> None:
+    """The newer name of a claim's source says the same as the older one."""
+    if spec.get("dataSource") is not None:
+        spec.setdefault("dataSourceRef", dict(spec["dataSource"]))
+
+
+def _size(spec: Json) -> str:
+    size: str = ((spec.get("resources") or {}).get("requests") or {}).get("storage", "0")
+    return size

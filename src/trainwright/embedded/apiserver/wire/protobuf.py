@@ -33,7 +33,7 @@ def type_name(api_version: str, kind: str) -> str:
 def decode_unknown(body: bytes) -> dict[str, Any]:
     """The object inside the envelope, with apiVersion and kind."""
     if not body.startswith(MAGIC):
-        raise ProtobufError("the body does not start with the Kubernetes magic bytes")
+        raise ProtobufError("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
     api_version = kind = ""
     raw = b""
     for number, value in fields(body[4:]):

@@ -59,7 +59,7 @@ def test_fields_from_the_future_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (b"{}", "does not start with the Kubernetes magic bytes"),
+        (b"{}", "does not appear to be a protobuf message"),
         (unknown("v9", "Nothing", b""), 'no kind "Nothing" is known for version "v9"'),
         (unknown("v1", "ConfigMap", b"\x0a\xff"), "cut off"),
         (unknown("v1", "ConfigMap", b"\x0a\x05ab"), "a field is cut off"),

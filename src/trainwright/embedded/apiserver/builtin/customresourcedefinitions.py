@@ -5,8 +5,8 @@ Serving the types themselves is customresources.py's work.
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Any
 
 from ....schema import errors as field
 from ....schema.errors import FieldError
@@ -18,6 +18,7 @@ from .schemarules import schema_faults
 from .strategy import StatusStrategy
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _APPROVED = re.compile(r"(^|\.)(k8s|kubernetes)\.io$")
 
@@ -125,10 +126,10 @@ class CustomResourceDefinitions(StatusStrategy):
         scope = spec.get("scope", "")
         if not scope:
             found.append(field.required("spec.scope"))
-        if scope not in ("Cluster", "Namespaced"):
+        elif scope not in ("Cluster", "Namespaced"):
             found.append(field.not_supported("spec.scope", scope, ["Cluster", "Namespaced"]))
         found += self._names(names)
-        found += self._versions(spec.get("versions") or [])
+        found += self._versions(spec.get("versions"))
         if not (obj.get("status") or {}).get("storedVersions"):
             text = "null: must have at least one stored version"
             found.append(field.invalid("status.storedVersions", field.OMITTED, text))
@@ -167,30 +168,36 @@ class CustomResourceDefinitions(StatusStrategy):
             if not value:
                 found.append(field.required(f"spec.names.{member}"))
                 continue
-            found += [
-                field.invalid(f"spec.names.{member}", value, text) for text in dns1035_label_faults(value.lower())
-            ]
+            mixed = member in ("kind", "listKind")
+            for text in dns1035_label_faults(value.lower() if mixed else value):
+                shown = f"may have mixed case, but should otherwise match: {text}" if mixed else text
+                found.append(field.invalid(f"spec.names.{member}", value, shown))
+        for member in ("shortNames", "categories"):
+            for index, value in enumerate(names.get(member) or ()):
+                where = f"spec.names.{member}[{index}]"
+                found += [field.invalid(where, value, text) for text in dns1035_label_faults(value)]
         if names.get("kind") and names.get("kind") == names.get("listKind"):
             found.append(
                 field.invalid("spec.names.listKind", names["listKind"], "kind and listKind may not be the same")
             )
         return found
 
-    def _versions(self, versions: list[Json]) -> list[FieldError]:
+    def _versions(self, versions: list[Json] | None) -> list[FieldError]:
         found: list[FieldError] = []
-        stored = sum(bool(version.get("storage")) for version in versions)
+        stored = sum(bool(version.get("storage")) for version in versions or ())
         # With a single version the real server judges its parts at the places they had before there were versions.
-        single = len(versions) == 1
+        single = versions is not None and len(versions) == 1
         seen: set[str] = set()
-        for index, version in enumerate(versions):
+        for index, version in enumerate(versions or ()):
             at = f"spec.versions[{index}]"
             name = version.get("name", "")
             faults = [field.invalid(f"{at}.name", name, text) for text in dns1035_label_faults(name)]
             found += faults
-            if single:
+            if single and name:
                 found += [fault._replace(field="spec.version") for fault in faults]
             if name in seen:
-                found.append(field.invalid("spec.versions", _names_of(versions), "must contain unique version names"))
+                text = f"{_shown(versions)}: must contain unique version names"
+                found.append(field.invalid("spec.versions", field.OMITTED, text))
             seen.add(name)
             schema = (version.get("schema") or {}).get("openAPIV3Schema")
             if schema is None:
@@ -198,10 +205,13 @@ class CustomResourceDefinitions(StatusStrategy):
             elif isinstance(schema, dict):
                 where = "spec.validation" if single else f"{at}.schema"
                 found += schema_faults(schema, f"{where}.openAPIV3Schema")
+            if version.get("deprecationWarning") is not None and not version.get("deprecated"):
+                text = "can only be set for deprecated versions"
+                found.append(field.invalid(f"{at}.deprecationWarning", version["deprecationWarning"], text))
             found += self._extras(version, "spec" if single else at)
         if stored != 1:
-            text = "must have exactly one version marked as storage version"
-            found.append(field.invalid("spec.versions", _names_of(versions), text))
+            text = f"{_shown(versions)}: must have exactly one version marked as storage version"
+            found.append(field.invalid("spec.versions", field.OMITTED, text))
         return found
 
     @staticmethod
@@ -210,9 +220,17 @@ class CustomResourceDefinitions(StatusStrategy):
         found: list[FieldError] = []
         for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
             where = f"{at}.additionalPrinterColumns[{index}]"
-            for name in ("name", "jsonPath"):
-                if not column.get(name):
-                    found.append(field.required(f"{where}.{name}"))
+            if not column.get("name"):
+                found.append(field.required(f"{where}.name"))
+            path = column.get("jsonPath", "")
+            if not path:
+                found.append(field.required(f"{where}.JSONPath"))
+            elif not path.startswith("."):
+                text = "must be a simple json path starting with ."
+                found.append(field.invalid(f"{where}.JSONPath", path, text))
+            if column.get("format") and column["format"] not in COLUMN_FORMATS:
+                text = f"must be one of {','.join(COLUMN_FORMATS)}"
+                found.append(field.invalid(f"{where}.format", column["format"], text))
             if column.get("type") not in COLUMN_TYPES:
                 text = f"must be one of {','.join(COLUMN_TYPES)}"
                 found.append(field.invalid(f"{where}.type", column.get("type", ""), text))
@@ -227,6 +245,10 @@ class CustomResourceDefinitions(StatusStrategy):
                     found.append(field.invalid(where, path, "must be a simple json path starting with ."))
                 elif not path.startswith(start):
                     found.append(field.invalid(where, path, f"should be a json path under {start.rstrip('.')}"))
+            path = scale.get("labelSelectorPath") or ".status."
+            if not path.startswith((".spec.", ".status.")):
+                text = "should be a json path under either .spec or .status"
+                found.append(field.invalid(f"{at}.subresources.scale.labelSelectorPath", path, text))
         return found
 
     def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
@@ -250,5 +272,19 @@ class CustomResourceDefinitions(StatusStrategy):
         return found
 
 
-def _names_of(versions: list[Json]) -> list[Any]:
-    return [version.get("name") for version in versions]
+def _shown(versions: list[Json] | None) -> str:
+    """Versions as Go prints them, members in the order of its struct."""
+    if versions is None:
+        return "null"
+    shown = [
+        {
+            "Name": version.get("name", ""),
+            "Served": bool(version.get("served")),
+            "Storage": bool(version.get("storage")),
+            "Deprecated": bool(version.get("deprecated")),
+            "DeprecationWarning": version.get("deprecationWarning"),
+            **dict.fromkeys(("Schema", "Subresources", "AdditionalPrinterColumns", "SelectableFields")),
+        }
+        for version in versions
+    ]
+    return json.dumps(shown, separators=(",", ":"), ensure_ascii=False)

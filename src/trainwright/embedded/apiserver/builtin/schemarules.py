@@ -7,6 +7,7 @@ from ....schema.errors import FieldError, SchemaError
 from ....schema.regex import compile_regex
 from ....schema.structural import StructuralSchema
 from ..errors import Json
+from .structuralrules import junctor_faults, keyword_faults, list_faults, root_faults, rule_faults
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 
@@ -18,25 +19,20 @@ def schema_faults(schema: Json, at: str) -> list[FieldError]:
         return [field.required(f"{at}.type", "must not be empty at the root")]
     if kind != "object":
         return [field.invalid(f"{at}.type", kind, "must be object at the root")]
-    found = _node(schema, at, root=True)
-    metadata = (schema.get("properties") or {}).get("metadata")
-    if metadata is not None and set(metadata.get("properties") or ()) - {"name", "generateName"}:
-        text = "must not specify anything other than name and generateName, but metadata is implicitly specified"
-        found.append(field.forbidden(f"{at}.properties[metadata]", text))
-    return found
+    return [*root_faults(schema, at), *_node(schema, at, root=True)]
 
 
 def _node(schema: Json, at: str, *, root: bool = False) -> list[FieldError]:
-    found: list[FieldError] = []
+    found = [*keyword_faults(schema, at), *list_faults(schema, at), *rule_faults(schema, at)]
+    found += junctor_faults(schema, at)
     kind = schema.get("type", "")
     free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
-    if not kind and not free:
+    if not kind and not free and "$ref" not in schema:
         found.append(field.required(f"{at}.type", "must not be empty for specified object fields"))
     elif kind and kind not in TYPES:
         found.append(field.not_supported(f"{at}.type", kind, TYPES))
     if kind == "array" and not isinstance(schema.get("items"), dict):
         found.append(field.required(f"{at}.items", "must be specified"))
-    found += _list_type(schema, at)
     if schema.get("pattern"):
         try:
             compile_regex(schema["pattern"])
@@ -50,30 +46,6 @@ def _node(schema: Json, at: str, *, root: bool = False) -> list[FieldError]:
     for name in ("items", "additionalProperties"):
         if isinstance(schema.get(name), dict):
             found += _node(schema[name], f"{at}.{name}")
-    return found
-
-
-def _list_type(schema: Json, at: str) -> list[FieldError]:
-    found: list[FieldError] = []
-    kind = schema.get("x-kubernetes-list-type")
-    if kind is None:
-        return found
-    if kind not in ("atomic", "map", "set"):
-        choices = ["atomic", "map", "set"]
-        return [field.not_supported(f"{at}.x-kubernetes-list-type", kind, choices)]
-    if kind == "map":
-        items = schema.get("items") or {}
-        if items.get("type") != "object":
-            text = "must be object if parent array's x-kubernetes-list-type is map"
-            found.append(field.invalid(f"{at}.items.type", items.get("type", ""), text))
-        keys = schema.get("x-kubernetes-list-map-keys") or []
-        if not keys:
-            text = "must not be empty if x-kubernetes-list-type is map"
-            found.append(field.required(f"{at}.x-kubernetes-list-map-keys", text))
-        for index, key in enumerate(keys):
-            if items.get("type") == "object" and key not in (items.get("properties") or {}):
-                text = "entries must all be names of item properties"
-                found.append(field.invalid(f"{at}.x-kubernetes-list-map-keys[{index}]", key, text))
     return found
 
 

@@ -29,11 +29,11 @@ class Api:
     def to_storage(served: Type, obj: Json) -> Json:
         return obj if served.to_storage is None else served.to_storage(obj)
 
-    def check_serving(self, served: Type) -> None:
+    def check_serving(self, served: Type, name: str) -> None:
         """A type whose CRD is being deleted takes no new objects."""
         if served.resource in self.registry.terminating:
             text = "create not allowed while custom resource definition is terminating"
-            raise errors.StatusError(405, text, details={"group": served.group, "kind": served.plural})
+            raise errors.forbidden(served.group, served.plural, name, text)
         if served.custom and self.registry.find(served.group, served.version, served.plural) is not served:
             current = self.registry.find(served.group, served.version, served.plural)
             if current is None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
+ENDING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 
 
@@ -248,7 +249,8 @@ def _type(crd: Json, version: Json) -> Type:
         strategy=strategy,
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
-        verbs=VERBS,
+        # An object may still be changed, so that its finalizers can go, but discovery tells only of its end.
+        verbs=ENDING_VERBS if crd["metadata"].get("deletionTimestamp") else VERBS,
         subresources=subresources,
         custom=True,
         sibling_versions=tuple(f"{group}/{entry['name']}" for entry in spec["versions"]),
@@ -403,9 +405,8 @@ class CustomResources:
                     )
                 left = left or self.api.state.head(item.key) is not None
         if left:
+            await self._tell_of_progress(stored.key)
             return
-        crds = self.api.registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-        assert crds is not None
 
         def compute(obj: Json | None) -> Json:
             assert obj is not None
@@ -415,6 +416,21 @@ class CustomResources:
                 del obj["metadata"]["finalizers"]
             return obj
 
-        await writing.update(
-            self.api, crds, stored.key, compute, WriteOptions(manager="trainwright"), SYSTEM, retry=True
-        )
+        await self._change(stored.key, compute)
+
+    async def _tell_of_progress(self, key: Key) -> None:
+        def compute(obj: Json | None) -> Json:
+            assert obj is not None
+            for condition in (obj.get("status") or {}).get("conditions") or ():
+                if condition["type"] == "Terminating":
+                    condition["reason"] = "InstanceDeletionInProgress"
+                    condition["message"] = "CustomResource deletion is in progress"
+            return obj
+
+        await self._change(key, compute, "status")
+
+    async def _change(self, key: Key, compute: writing.Compute, subresource: str = "") -> None:
+        crds = self.api.registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        assert crds is not None
+        options = WriteOptions(manager="trainwright")
+        await writing.update(self.api, crds, key, compute, options, SYSTEM, subresource=subresource, retry=True)

@@ -139,7 +139,7 @@ async def _create_once(
         raise _exists(served, key, existing)
     if served.namespaced:
         api.namespaces.check_create(served, namespace, key.name)
-    api.check_serving(served)
+    api.check_serving(served, key.name)
     if options.dry_run:
         served.strategy.on_read(obj)
         return obj

@@ -93,12 +93,13 @@ class CustomResourceDefinitions(StatusStrategy):
     def check_delete(self, obj: Json, policy: object) -> None:
         """Its objects go before it does."""
         meta = obj["metadata"]
-        if "uid" not in meta or meta.get("deletionTimestamp"):
+        if "uid" not in meta:
             return
         meta["finalizers"] = [*(name for name in meta.get("finalizers") or () if name != CLEANUP), CLEANUP]
 
     def mark_deleting(self, obj: Json) -> None:
-        conditions = (obj.get("status") or {}).get("conditions") or []
+        meta, conditions = obj["metadata"], (obj.get("status") or {}).get("conditions") or []
+        meta.pop("deletionGracePeriodSeconds", None)
         if any(condition.get("type") == "Terminating" for condition in conditions):
             return
         terminating = {
@@ -108,6 +109,7 @@ class CustomResourceDefinitions(StatusStrategy):
             "reason": "InstanceDeletionPending",
             "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
         }
+        meta["generation"] -= 1  # of all kinds only this one's generation does not grow when it is deleted
         obj["status"] = {**obj["status"], "conditions": [*conditions, terminating]}
 
     def validate(self, obj: Json) -> list[FieldError]:

@@ -14,7 +14,7 @@ from trainwright.testing.rest import Object, Rest
 
 Story = Callable[[Rest, str], None]
 
-SECONDS = 60.0
+SECONDS = 120.0  # a second or two on two free cores
 
 
 def base(namespace: str) -> str:

@@ -2,7 +2,8 @@
 
 A story is played once undisturbed, which tells how many writes there are to die after. Then it is played once for every
 write, with an operator that is gone right after it and another that finds what it left. Where both end must be equal,
-and so must the number of times each object was created and deleted (dry runs aside).
+and so must the number of times each object came and went: as the watch saw it, since of a request that was on its way
+when its operator died the audit log does not tell for sure what became of it.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ import pytest
 import yaml
 
 from kube.stories import STORIES, Story
-from trainwright.testing.audit import creations_and_deletions, requests
+from trainwright.testing import oracle
 from trainwright.testing.controlplane import RealControlPlane
 from trainwright.testing.endstate import end_state
 from trainwright.testing.faults import Crash, Rule
 from trainwright.testing.operators import OperatorInThread
 from trainwright.testing.rest import Object
+from trainwright.testing.watchlog import Change, WatchLog
 
 QUIET_SECONDS = 0.5
 
@@ -32,7 +34,7 @@ QUIET_SECONDS = 0.5
 @dataclass
 class Ending:
     state: dict[str, Object]
-    counts: Counter[tuple[str, str, str]]
+    counts: Counter[str]
     writes: int
     died: bool
 
@@ -66,18 +68,22 @@ def play(plane: RealControlPlane, story: Story, die_after: int | None = None) ->
     user = f"operator-{namespace}"
     kubeconfig = plane.user_kubeconfig(user, "system:masters")
     rules = [Rule(Crash(), path=here, nth=die_after, writes_only=True)] if die_after else []
-    begin = plane.audit_position()
-    with mortal_operator(kubeconfig, rules) as first:
+    with WatchLog(plane.admin) as log, mortal_operator(kubeconfig, rules) as first:
         story(plane.admin, namespace)
         state = settled(plane, namespace)
         writes = sum(here in request.path for request in first.transport.writes)
-    mine = requests(plane.audit_events(begin), user=user)
-    counts: Counter[tuple[str, str, str]] = Counter()
-    for (what, resource, where, name), times in creations_and_deletions(mine).items():
-        if where == namespace and resource != "events":  # what an operator happens to see on its way is told, not made
-            counts[what, resource, name] += times
+        log.settle()
+    counts = Counter(
+        f"{change.type} {change.kind} {change.name}"
+        for change in log.changes(namespace)
+        if change.type in ("ADDED", "DELETED") and is_ours(change)
+    )
     plane.admin.delete(f"/api/v1/namespaces/{namespace}")
     return Ending(state, counts, writes, first.has_crashed)
+
+
+def is_ours(change: Change) -> bool:
+    return change.kind == "ControllerRevision" or oracle.owning_trainjob(change.object) is not None
 
 
 def settled(plane: RealControlPlane, namespace: str) -> dict[str, Object]:

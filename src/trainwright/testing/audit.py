@@ -7,7 +7,6 @@ verb that RBAC judged. Dry runs are marked; a server-side apply that created its
 from __future__ import annotations
 
 import datetime
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -48,10 +47,6 @@ class Request:
         return self.is_write and self.succeeded and not self.subresource and (self.verb == "create" or self.code == 201)
 
     @property
-    def is_deletion(self) -> bool:
-        return self.verb == "delete" and self.is_write and self.succeeded
-
-    @property
     def full_resource(self) -> str:
         """As a rule of a role spells it: `trainjobs/status`."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
@@ -82,17 +77,6 @@ def requests(
     return sorted(found, key=lambda request: request.at)
 
 
-def creations_and_deletions(found: Iterable[Request]) -> Counter[tuple[str, str, str, str]]:
-    """How often each object was created and deleted, by (what, resource, namespace, name)."""
-    counts: Counter[tuple[str, str, str, str]] = Counter()
-    for request in found:
-        if request.is_creation:
-            counts["create", request.resource, request.namespace, _name(request)] += 1
-        elif request.is_deletion:
-            counts["delete", request.resource, request.namespace, request.name] += 1
-    return counts
-
-
 def _request(event: Object) -> Request:
     reference: dict[str, Any] = event.get("objectRef", {})
     query = parse_qs(urlsplit(event.get("requestURI", "")).query)
@@ -111,17 +95,6 @@ def _request(event: Object) -> Request:
         sent=_body(event.get("requestObject")) or None,
         answer=event.get("responseObject"),
     )
-
-
-def _name(request: Request) -> str:
-    """A create's URL carries no name; the answer does, and the request does where the answer is not logged."""
-    if request.name:
-        return request.name
-    for body in (request.answer, request.sent):
-        name = (body or {}).get("metadata", {}).get("name")
-        if name:
-            return str(name)
-    return ""
 
 
 def _body(logged: Any) -> Object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainwright.testing.audit import creations_and_deletions, requests
+from trainwright.testing.audit import requests
 from trainwright.testing.rest import Object
 
 
@@ -30,7 +30,7 @@ def test_users_and_namespaces_can_be_picked() -> None:
     assert requests([other], namespace="elsewhere") == []
 
 
-def test_creations_and_deletions_are_counted_and_dry_runs_and_failures_are_not() -> None:
+def test_a_creation_is_what_made_something_new_and_no_dry_run_or_failure() -> None:
     events = [
         event("create", 201),
         event("create", 409),
@@ -38,19 +38,13 @@ def test_creations_and_deletions_are_counted_and_dry_runs_and_failures_are_not()
         event("patch", 201),
         event("patch", 200),
         event("delete", 200),
-        event("delete", 200, requestObject={"dryRun": ["All"]}),
-        event("delete", 404),
     ]
-    assert creations_and_deletions(requests(events)) == {
-        ("create", "jobsets", "ns", "job"): 2,
-        ("delete", "jobsets", "ns", "job"): 1,
-    }
+    assert [request.is_creation for request in requests(events)] == [True, False, False, True, False, False]
 
 
-def test_a_created_object_is_named_by_the_answer_where_the_request_line_has_no_name() -> None:
-    unnamed = event("create", 201, objectRef={"resource": "events", "namespace": "ns"})
-    unnamed["responseObject"] = {"metadata": {"name": "job.17"}}
-    assert creations_and_deletions(requests([unnamed])) == {("create", "events", "ns", "job.17"): 1}
+def test_agents_can_be_picked_by_how_they_begin() -> None:
+    ours, theirs = event("get", 200, userAgent="trainwright/1"), event("get", 200, userAgent="kubectl/v1")
+    assert [request.agent for request in requests([ours, theirs], agent="trainwright")] == ["trainwright/1"]
 
 
 def test_a_json_patch_is_a_list_and_no_obstacle() -> None:

@@ -20,9 +20,7 @@ PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 STANDARD = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
-def validate_container(
-    container: Json, at: str, volumes: dict[str, Json], *, init: bool = False, host_network: bool = False
-) -> list[FieldError]:
+def validate_container(container: Json, at: str, volumes: dict[str, Json], *, init: bool = False) -> list[FieldError]:
     found: list[FieldError] = []
     name = container.get("name", "")
     if not name:
@@ -34,7 +32,7 @@ def validate_container(
         found.append(field.required(f"{at}.image"))
     elif image.strip() != image:
         found.append(field.invalid(f"{at}.image", image, "must not have leading or trailing whitespace"))
-    found += _ports(container.get("ports") or [], f"{at}.ports", host_network)
+    found += _ports(container.get("ports") or [], f"{at}.ports")
     found += _environment(container.get("env") or [], f"{at}.env")
     found += _environment_from(container.get("envFrom") or [], f"{at}.envFrom")
     found += validate_mounts(container, f"{at}.volumeMounts", volumes)
@@ -74,7 +72,7 @@ def _choices(container: Json, at: str) -> list[FieldError]:
 # ---------------------------------------------------------------------------------------------------------- ports
 
 
-def _ports(ports: list[Json], at: str, host_network: bool) -> list[FieldError]:
+def _ports(ports: list[Json], at: str) -> list[FieldError]:
     found: list[FieldError] = []
     names: set[str] = set()
     for index, port in enumerate(ports):
@@ -100,9 +98,6 @@ def _ports(ports: list[Json], at: str, host_network: bool) -> list[FieldError]:
             found.append(field.required(f"{where}.protocol"))
         elif protocol not in ("TCP", "UDP", "SCTP"):
             found.append(field.not_supported(f"{where}.protocol", protocol, ["SCTP", "TCP", "UDP"]))
-        if host_network and host != number:
-            text = "must match `containerPort` when `hostNetwork` is true"
-            found.append(field.invalid(f"{where}.hostPort", host, text))
     return found
 
 

@@ -22,7 +22,6 @@ def validate_pod_spec(spec: Json, at: str, *, is_pod: bool) -> list[FieldError]:
     # In a template the service account may still be filled in when the pod is made.
     account = not is_pod or bool(spec.get("serviceAccountName"))
     volumes = validate_volumes(spec.get("volumes") or [], f"{at}.volumes", found, account=account)
-    host_network = bool(spec.get("hostNetwork"))
     containers = spec.get("containers") or []
     if not containers:
         found.append(field.required(f"{at}.containers"))
@@ -31,16 +30,30 @@ def validate_pod_spec(spec: Json, at: str, *, is_pod: bool) -> list[FieldError]:
         init = group == "initContainers"
         for index, container in enumerate(members):
             where = f"{at}.{group}[{index}]"
-            found += validate_container(container, where, volumes, init=init, host_network=host_network)
+            found += validate_container(container, where, volumes, init=init)
             if container.get("name", "") in names:
                 found.append(field.duplicate(f"{where}.name", container.get("name", "")))
             names.add(container.get("name", ""))
     if is_pod and spec.get("ephemeralContainers"):
         found.append(field.forbidden(f"{at}.ephemeralContainers", "cannot be set on create"))
+    if spec.get("hostNetwork"):
+        found += _host_ports(containers, at, is_pod=is_pod)
     found += _policies(spec, at)
     found += _names(spec, at)
     found += _placement(spec, at)
     found += _security(spec, at)
+    return found
+
+
+def _host_ports(containers: list[Json], at: str, *, is_pod: bool) -> list[FieldError]:
+    """A port on the host's network is the host's. In a template it may be left open: the pod to come fills it in."""
+    found: list[FieldError] = []
+    for number, container in enumerate(containers):
+        for index, port in enumerate(container.get("ports") or ()):
+            host = port.get("hostPort", 0)
+            if (is_pod or host) and host != port.get("containerPort", 0):
+                where = f"{at}.containers[{number}].ports[{index}].hostPort"
+                found.append(field.invalid(where, host, "must match `containerPort` when `hostNetwork` is true"))
     return found
 
 

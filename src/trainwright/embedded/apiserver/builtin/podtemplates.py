@@ -20,7 +20,7 @@ def default_pod_spec(spec: Json, *, is_pod: bool) -> None:
         spec["serviceAccount"] = spec["serviceAccountName"]
     elif spec.get("serviceAccount") and not spec.get("serviceAccountName"):
         spec["serviceAccountName"] = spec["serviceAccount"]
-    host_network = bool(spec.get("hostNetwork"))
+    host_network = is_pod and bool(spec.get("hostNetwork"))
     for volume in spec.get("volumes") or ():
         _volume(volume)
     for group in ("initContainers", "containers", "ephemeralContainers"):

@@ -9,11 +9,11 @@ that step, driven by `types.json`.
 from __future__ import annotations
 
 import base64
-import binascii
 import datetime
 import functools
 import json
 import re
+import string
 from collections.abc import Callable
 from importlib import resources
 from typing import Any
@@ -240,28 +240,40 @@ def _float(value: Any, path: str, sink: Decoding) -> Any:
     raise _mismatch(value, path, sink, "float64")
 
 
+_BASE64 = frozenset(string.ascii_letters + string.digits + "+/")
+
+
 def _bytes(value: Any, path: str, sink: Decoding) -> Any:
     if value is None:
         return ""
     if not isinstance(value, str):
         raise _mismatch(value, path, sink, "[]uint8")
-    cleaned = value.replace("\n", "").replace("\r", "")
-    try:
-        base64.b64decode(cleaned, validate=True)
-    except (binascii.Error, ValueError):
-        raise DecodeError(f"illegal base64 data at input byte {_first_bad_base64(cleaned)}") from None
-    return cleaned
+    bad = _bad_base64(value)
+    if bad is not None:
+        raise DecodeError(f"illegal base64 data at input byte {bad}")
+    return base64.b64encode(base64.b64decode(value)).decode()  # one value has one spelling
 
 
-def _first_bad_base64(text: str) -> int:
-    body = text.rstrip("=")
-    for index, char in enumerate(text):
-        if not re.match(r"[A-Za-z0-9+/]", char):
-            if char == "=" and index >= len(body) and len(body) % 4 >= 2 and index - len(body) < 2:
-                continue
+def _bad_base64(text: str) -> int | None:
+    """Where Go's decoder stops: four characters at a time, line ends skipped, padding exact; None if it does not."""
+    places = [index for index, char in enumerate(text) if char not in "\r\n"]
+    filled = 0  # characters of the current four
+    for step, index in enumerate(places):
+        char = text[index]
+        if char in _BASE64:
+            filled = (filled + 1) % 4
+            continue
+        if char != "=" or filled < 2:
             return index
-    # Too short: Go names the start of the incomplete quantum's end.
-    return len(text)
+        rest = places[step + 1 :]
+        if filled == 2:
+            if not rest:
+                return len(text)
+            if text[rest[0]] != "=":
+                return rest[0] - 1
+            rest = rest[1:]
+        return rest[0] if rest else None
+    return len(text) - filled if filled else None
 
 
 _TIME = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)$")

@@ -63,11 +63,11 @@ test-sdk: setup-torch $(VENV)-sdk/ready ## the Kubeflow SDK, unmodified, against
 
 test-kube: setup ## the operator on a real control plane; builds its programs once, with Go
 	@$(KUBE_PROGRAMS) >/dev/null
-	$(PYTEST) -n 2 --timeout 300 tests/kube
+	$(PYTEST) -n 2 --timeout 300 $(OPTIONS) tests/kube
 
 test-embedded: setup ## the same suite on the local control plane instead; what it cannot have is skipped by name
 	@$(KUBE_PROGRAMS) >/dev/null
-	$(PYTEST) -n 2 --timeout 300 tests/kube --embedded
+	$(PYTEST) -n 2 --timeout 300 $(OPTIONS) tests/kube --embedded
 
 test-long: setup-torch ## the long counts: hundreds of kills, full fuzzing
 	TRAINWRIGHT_KILL_ROUNDS=200 TRAINWRIGHT_FUZZ=10 $(PYTEST) --timeout 3600 tests/embedded/apiserver

@@ -70,7 +70,7 @@ test-embedded: setup ## the same suite on the local control plane instead; what 
 	$(PYTEST) -n 2 --timeout 300 $(OPTIONS) tests/kube --embedded
 
 test-long: setup-torch ## the long counts: hundreds of kills, full fuzzing
-	TRAINWRIGHT_KILL_ROUNDS=200 TRAINWRIGHT_FUZZ=10 $(PYTEST) --timeout 3600 tests/embedded/apiserver
+	TRAINWRIGHT_KILL_ROUNDS=200 TRAINWRIGHT_FUZZ=10 $(PYTEST) -rP --timeout 3600 tests/embedded/apiserver
 
 generate: setup ## write generated files anew (CRDs, schemas)
 	$(BIN)/python tools/generate.py

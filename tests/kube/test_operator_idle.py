@@ -56,11 +56,13 @@ def test_with_a_thousand_converged_jobs_nothing_is_written_for_a_minute(
         assert used / SECONDS < MOST_CPU, f"{used:.2f} s of CPU in {SECONDS:.0f} s"
         print(f"idle with {JOBS} TrainJobs: {100 * used / SECONDS:.2f} % of a core")
     finally:
+        # While the operator is there to take its finalizer off the runtime; and waited for, since the tests that follow
+        # shall not stand behind a thousand jobs.
+        here = f"/api/v1/namespaces/{namespace}"
+        plane.admin.delete(here)
+        plane.admin.until(here, lambda found: found is None, what="gone", seconds=300)
         operator.process.stop(grace=5)
         installed.uninstall()
-        here = f"/api/v1/namespaces/{namespace}"
-        plane.admin.delete(here)  # and wait: the tests that follow shall not stand behind its thousand jobs
-        plane.admin.until(here, lambda found: found is None, what="gone", seconds=300)
 
 
 def is_admitted(plane: RealControlPlane, namespace: str) -> bool:

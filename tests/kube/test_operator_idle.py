@@ -59,10 +59,12 @@ def test_with_a_thousand_converged_jobs_nothing_is_written_for_a_minute(
         # While the operator is there to take its finalizer off the runtime; and waited for, since the tests that follow
         # shall not stand behind a thousand jobs.
         here = f"/api/v1/namespaces/{namespace}"
-        plane.admin.delete(here)
-        plane.admin.until(here, lambda found: found is None, what="gone", seconds=300)
-        operator.process.stop(grace=5)
-        installed.uninstall()
+        try:
+            plane.admin.delete(here)
+            plane.admin.until(here, lambda found: found is None, what="gone", seconds=300)
+        finally:
+            operator.process.stop(grace=5)
+            installed.uninstall()
 
 
 def is_admitted(plane: RealControlPlane, namespace: str) -> bool:

@@ -150,8 +150,10 @@ def _delete_from(result: dict[str, Any], name: str, values: Any) -> None:
 
 
 def _merge_list(current: list[Any], changes: list[Any], field: MergeField, name: str) -> list[Any]:
+    if any(isinstance(item, list) for item in (*current, *changes)):
+        raise StrategicMergeError("lists of lists are not supported")
     if not any(isinstance(item, dict) for item in (*current, *changes)):
-        merged = list(dict.fromkeys([*current, *changes]))
+        merged = list({_identity(item, ""): item for item in (*current, *changes)}.values())
         return _in_order(merged, changes, current, "")
     merge_key = field.merge_key
     if not merge_key:

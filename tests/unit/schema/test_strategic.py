@@ -121,3 +121,13 @@ def test_an_order_of_objects_without_a_merge_key_is_taken() -> None:
     wrong = {**patch, "$setElementOrder/l": [{"c": 3}]}
     with pytest.raises(StrategicMergeError, match="doesn't match"):
         strategic_merge({}, wrong, UNTYPED)
+
+
+@pytest.mark.parametrize("patch", [[[]], ["a", ["b"]], [{"name": "a"}, []]])
+def test_lists_within_a_merged_list_are_refused(patch: list[Any]) -> None:
+    with pytest.raises(StrategicMergeError, match="lists of lists are not supported"):
+        strategic_merge({"finalizers": ["x"]}, {"finalizers": patch}, POD)
+
+
+def test_a_number_and_a_truth_value_are_two_items_of_a_merged_list() -> None:
+    assert strategic_merge({"finalizers": [1]}, {"finalizers": [True]}, POD) == {"finalizers": [True, 1]}

@@ -47,10 +47,10 @@ check: setup ## lint, types, import directions
 	$(BIN)/lint-imports --no-cache
 
 test: setup-torch ## the tests a clone alone can run: units and whole paths with real processes
-	$(PYTEST) -n 2 tests
+	$(PYTEST) -n 2 $(OPTIONS) tests
 
 test-kubectl: setup ## real kubectl against the local cluster; builds kubectl once, with Go
-	$(PYTEST) tests/kubectl
+	$(PYTEST) $(OPTIONS) tests/kubectl
 
 $(VENV)-sdk/ready: $(BIN)/uv requirements/sdk.txt
 	@echo "== the Kubeflow SDK into $(VENV)-sdk"
@@ -59,7 +59,7 @@ $(VENV)-sdk/ready: $(BIN)/uv requirements/sdk.txt
 	@touch $@
 
 test-sdk: setup-torch $(VENV)-sdk/ready ## the Kubeflow SDK, unmodified, against the local cluster
-	TRAINWRIGHT_PYTHON=$(abspath $(BIN)/python) $(VENV)-sdk/bin/pytest tests/sdk
+	TRAINWRIGHT_PYTHON=$(abspath $(BIN)/python) $(VENV)-sdk/bin/pytest $(OPTIONS) tests/sdk
 
 test-kube: setup ## the operator on a real control plane; builds its programs once, with Go
 	@$(KUBE_PROGRAMS) >/dev/null

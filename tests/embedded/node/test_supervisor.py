@@ -119,7 +119,8 @@ async def test_kill_9_of_the_supervisor_ends_everything_within_two_seconds(
     assert len(processes_marked(directory.uid)) >= 2
     os.kill(supervisor_pid(directory), signal.SIGKILL)
     await machine.until(lambda: processes_marked(directory.uid) == [], seconds=2)
-    assert not machine.directories.is_supervised(directory)
+    # A dying process has lost its environment, by which we found it, a moment before its lock.
+    await machine.until(lambda: not machine.directories.is_supervised(directory), seconds=2)
 
 
 @every_isolation

@@ -4,7 +4,6 @@ message.
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 import re
@@ -13,13 +12,13 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import msgspec
 import pytest
 import yaml
 
+from conformance import check
 from trainwright.api.runtime import runtime_from
 from trainwright.api.trainjob import trainjob_from
 from trainwright.cli.documents import Document, parse
@@ -33,17 +32,7 @@ HERE = Path(__file__).parent
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
-def _load_checker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("conformance_check", HERE / "check.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-CHECK = _load_checker()
-CASES = list(CHECK.load([HERE / "cases", HERE / "random.jsonl"]))
+CASES = list(check.load([HERE / "cases", HERE / "random.jsonl"]))
 STEPS = sorted(path.parent for path in HERE.glob("cases/*/step-1.yaml"))
 REJECTED = sorted(path.parent for path in HERE.glob("rejected/*/error.txt"))
 
@@ -56,8 +45,8 @@ def test_renders_what_the_reference_applied(case: Any, capsys: pytest.CaptureFix
         printed = capsys.readouterr()
         return (list(yaml.load_all(printed.out, yaml.CSafeLoader)), "") if code == 0 else (None, printed.err)
 
-    monkeypatch.setattr(CHECK, "render", render)
-    _, differences = CHECK.judge(case, "")
+    monkeypatch.setattr(check, "render", render)
+    _, differences = check.judge(case, "")
     assert differences == []
 
 
@@ -115,7 +104,7 @@ def test_an_update_is_followed_as_the_reference_followed_it(folder: Path) -> Non
     observed = Observed(jobset=jobset, pod_group_exists=True)
     plan = build(job, typed, observed, offline.framework, MaskedKeys())
     expected = list(yaml.safe_load_all((folder / "expected-1.yaml").read_text()))
-    assert CHECK.keyed([i.object for i in plan.objects]) == CHECK.keyed(expected)
+    assert check.keyed([i.object for i in plan.objects]) == check.keyed(expected)
 
 
 RECORDED = [(folder, name) for folder in sorted(HERE.glob("cases/*")) for name in ("trainjob.yaml", "trainjob-1.yaml")]

@@ -100,7 +100,10 @@ class Trainer(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
             rules=[
                 rule("type(self) == string || self >= 1", "numProcPerNode must be greater than or equal to 1"),
                 # The schema of a number or text has no room for a number's format.
-                rule("type(self) == string || self <= 2147483647", "numProcPerNode must be a number of 32 bits"),
+                rule(
+                    "type(self) == string || self <= 2147483647",
+                    "numProcPerNode must be less than or equal to 2147483647",
+                ),
             ],
         ),
     ] = None

@@ -15,11 +15,20 @@ import pytest
 
 from embedded.node.cluster import Cluster, conditions, job_set, pod, running_cluster
 from embedded.node.machine import PROBED, processes_marked
-from trainwright.api.resources import CONFIG_MAPS, EVENTS, JOB_SETS, JOBS, NODES, PODS, SECRETS, SERVICES
+from trainwright.api.resources import (
+    CONFIG_MAPS,
+    EVENTS,
+    JOB_SETS,
+    JOBS,
+    NODES,
+    PODS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+)
 from trainwright.client import ApiError, DeleteOptions
 from trainwright.embedded.node import tiers
 from trainwright.embedded.node.record import PodDirectory, supervisor_of
-from trainwright.embedded.node.tokens import SERVICE_ACCOUNTS
 
 namespaces_only = pytest.mark.skipif(PROBED.name == "T0", reason=PROBED.reason)
 

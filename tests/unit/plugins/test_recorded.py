@@ -7,14 +7,13 @@ applied, in the normal form of the conformance check), `faults` (what its webhoo
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from conformance import check
 from trainwright.api.runtime import runtime_from
 from trainwright.api.trainjob import trainjob_from
 from trainwright.pipeline import MaskedKeys, Observed, build
@@ -28,23 +27,11 @@ FRAMEWORK = load(discovered={})
 OBSERVED = Observed(priority_classes=frozenset({"hp"}))
 
 
-def _load_checker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("conformance_check", HERE.parents[1] / "conformance" / "check.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-CHECK = _load_checker()
-
-
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["seed"]))
 def test_builds_what_the_reference_built(row: Any) -> None:
     plan = build(trainjob_from(row["trainjob"]), runtime_from(row["runtime"]), OBSERVED, FRAMEWORK, MaskedKeys())
-    made = CHECK.keyed([intention.object for intention in plan.objects])
-    assert (CHECK.sort_env(made) if CHECK.env_order_is_chance([row["runtime"]]) else made) == row["objects"]
+    made = check.keyed([intention.object for intention in plan.objects])
+    assert (check.sort_env(made) if check.env_order_is_chance([row["runtime"]]) else made) == row["objects"]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["seed"]))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainwright.api.resources import Resource
+from trainwright.api.resources import SERVICE_ACCOUNTS
 from trainwright.client import Client, ClientError, NotFound
 from trainwright.controlloop import Clock
 from trainwright.embedded.node import support
@@ -28,7 +28,6 @@ log = logging.getLogger(__name__)
 
 JSON = dict[str, Any]
 
-SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 DEFAULT_SECONDS = 3600
 LONGEST_SECONDS = 24 * 3600.0
 """However long a token lives, it is renewed after this time."""

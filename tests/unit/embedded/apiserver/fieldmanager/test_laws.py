@@ -1,4 +1,4 @@
-"""Field sets keep the laws of sets, whatever they hold."""
+"""Merging, comparing and removing keep their laws, whatever the objects hold."""
 
 from __future__ import annotations
 
@@ -11,45 +11,6 @@ from trainwright.embedded.apiserver.fieldmanager import fieldset
 from trainwright.embedded.apiserver.fieldmanager.merge import merge
 from trainwright.embedded.apiserver.fieldmanager.nodes import object_node
 from trainwright.embedded.apiserver.fieldmanager.walk import compare, fields_of, remove
-
-ELEMENTS = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"q"'])
-PATHS = st.lists(st.lists(ELEMENTS, min_size=1, max_size=4).map(tuple), max_size=8)
-
-
-def build(paths: list[tuple[str, ...]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for path in paths:
-        fieldset.insert(found, path)
-    return found
-
-
-def members(subset: dict[str, Any]) -> set[tuple[str, ...]]:
-    return set(fieldset.paths(subset))
-
-
-@given(PATHS, PATHS)
-def test_union_difference_and_intersection_are_those_of_sets(left: Any, right: Any) -> None:
-    one, two = build(left), build(right)
-    assert members(one) == set(left)
-    assert members(fieldset.union(one, two)) == set(left) | set(right)
-    assert members(fieldset.difference(one, two)) == set(left) - set(right)
-    assert members(fieldset.intersection(one, two)) == set(left) & set(right)
-
-
-@given(PATHS, PATHS)
-def test_without_takes_everything_below_a_member_along(left: Any, right: Any) -> None:
-    kept = members(fieldset.without(build(left), build(right)))
-    below = {path for path in left if any(path[: len(other)] == other for other in right)}
-    assert kept == set(left) - below
-
-
-@given(PATHS, PATHS)
-def test_operations_leave_their_inputs_alone(left: Any, right: Any) -> None:
-    one, two = build(left), build(right)
-    for operation in (fieldset.union, fieldset.difference, fieldset.intersection, fieldset.without):
-        operation(one, two)
-    assert (one, two) == (build(left), build(right))
-
 
 NODE = object_node(
     {

@@ -94,3 +94,39 @@ async def test_an_event_reaches_every_watcher_as_the_same_bytes(http: Any, serve
         lines = [await asyncio.wait_for(answer.content.readline(), 5) for answer in (one, two)]
     assert lines[0] == lines[1]
     assert len(server.state.table("configmaps").events[-1].frames) == 1
+
+
+async def test_what_still_gathers_is_neither_missed_nor_doubled_by_a_watcher_that_joins(
+    http: Any, server: ApiServer, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(state, "TELL_PAUSE", 1e9)
+    monkeypatch.setattr(state, "LONGEST_TELL_PAUSE", 3600.0)
+    headers = {"Authorization": f"Bearer {server.token}"}
+    url = f"{server.url}{CONFIG_MAPS}?watch=true"
+    async with http.session.get(url, headers=headers) as early:
+        first, _ = await make(http, "told", "gathering")
+        version = first["metadata"]["resourceVersion"]
+        async with http.session.get(f"{url}&resourceVersion={version}", headers=headers) as late:
+            await make(http, "after")
+            server.state.table("configmaps").tell_now()
+            assert [await _name(late) for _ in range(2)] == ["gathering", "after"]
+        assert [await _name(early) for _ in range(3)] == ["told", "gathering", "after"]
+
+
+async def test_a_bookmark_comes_after_all_that_it_covers(http: Any, server: ApiServer, monkeypatch: Any) -> None:
+    monkeypatch.setattr(state, "TELL_PAUSE", 1e9)
+    monkeypatch.setattr(state, "LONGEST_TELL_PAUSE", 3600.0)
+    monkeypatch.setattr(watching, "BOOKMARK_SECONDS", 0.5)
+    url = f"{server.url}{CONFIG_MAPS}?watch=true&allowWatchBookmarks=true"
+    async with http.session.get(url, headers={"Authorization": f"Bearer {server.token}"}) as answer:
+        await make(http, "told", "gathering")
+        seen = [await _event(answer) for _ in range(3)]
+    assert [event["type"] for event in seen] == ["ADDED", "ADDED", "BOOKMARK"]
+
+
+async def _event(answer: Any) -> Any:
+    return json.loads(await asyncio.wait_for(answer.content.readline(), 5))
+
+
+async def _name(answer: Any) -> str:
+    return str((await _event(answer))["object"]["metadata"]["name"])

@@ -190,6 +190,11 @@ def _jsonable(value: Any, depth: int = 0) -> Any:
     raise ValueError(f"yaml: values of type {type(value).__name__} are not supported")
 
 
+def json_kind(value: object) -> str:
+    """What Go's decoder calls a JSON value that it cannot take."""
+    return {list: "array", dict: "object", str: "string", bool: "bool"}.get(type(value), "number")
+
+
 def unsupported_body(accepted: str) -> StatusError:
     text = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
     return StatusError(415, text)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...schema import errors as field
 from ...schema import kubernetes
-from .bodies import parse_json, parse_yaml, unsupported_body
+from .bodies import json_kind, parse_json, parse_yaml, unsupported_body
 from .errors import Json, StatusError, bad_request, invalid
 from .requests import Call
 from .types import Type
@@ -43,13 +43,8 @@ def parse_body(call: Call, served: Type) -> tuple[Json, list[str]]:
     return value, duplicates
 
 
-def go_type(value: object) -> str:
-    """What Go's decoder calls a JSON value."""
-    return {list: "array", dict: "object", str: "string", bool: "bool"}.get(type(value), "number")
-
-
 def not_a_head(value: object) -> str:
-    return f"json: cannot unmarshal {go_type(value)} into Go value of type {HEAD}"
+    return f"json: cannot unmarshal {json_kind(value)} into Go value of type {HEAD}"
 
 
 HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
@@ -89,8 +84,7 @@ def check_kind(call: Call, served: Type, value: Json) -> Any:
     version, kind = value.get("apiVersion", ""), value.get("kind", "")
     for name, found in value.items():
         if name in ("apiVersion", "kind") and found is not None and not isinstance(found, str):
-            what = {list: "array", dict: "object", bool: "bool"}.get(type(found), "number")
-            why = f"json: cannot unmarshal {what} into Go struct field .{name} of type string"
+            why = f"json: cannot unmarshal {json_kind(found)} into Go struct field .{name} of type string"
             raise unrecognized(call, served, f"couldn't get version/kind; json parse error: {why}")
     version, kind = version or "", kind or ""
     if served.custom:
@@ -140,10 +134,9 @@ def decode_object(served: Type, value: Json) -> tuple[Json, list[str]]:
         value["metadata"] = {}
     meta = value.setdefault("metadata", {})
     if served.custom and not isinstance(meta, dict):
-        found = {list: "array", str: "string", bool: "bool"}.get(type(meta), "number")
         raise bad_request(
             f'{served.kind} in version "{served.version}" cannot be handled as a {served.kind}: json: cannot unmarshal'
-            f" {found} into Go value of type v1.ObjectMeta"
+            f" {json_kind(meta)} into Go value of type v1.ObjectMeta"
         )
     try:
         return served.strategy.decode(value)

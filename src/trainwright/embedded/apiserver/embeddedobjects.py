@@ -13,10 +13,9 @@ from ...schema.errors import FieldError
 from ...schema.gotext import json_text
 from ...schema.structural import StructuralSchema
 from . import metadata
+from .bodies import json_kind
 from .errors import Json
 from .wire import table
-
-_KINDS = {list: "array", str: "string", bool: "bool"}
 
 
 class EmbeddedObjects:
@@ -38,8 +37,7 @@ class EmbeddedObjects:
             if meta is None:
                 continue
             if not isinstance(meta, dict):
-                kind = _KINDS.get(type(meta), "number")
-                why = f"json: cannot unmarshal {kind} into Go value of type v1.ObjectMeta"
+                why = f"json: cannot unmarshal {json_kind(meta)} into Go value of type v1.ObjectMeta"
                 raise ValueError(f"{path}.metadata: Invalid value: {json_text(meta)}: {why}")
             sent = json_text(meta)
             try:

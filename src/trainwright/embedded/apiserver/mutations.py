@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...schema import errors as field
 from . import deletion, errors, reading, writing
 from .api import Api
-from .bodies import parse_json, parse_yaml, unsupported_body
-from .decoding import JSON_TYPES, PROTOBUF, YAML_TYPES, go_type, not_a_head, read_object
+from .bodies import json_kind, parse_json, parse_yaml, unsupported_body
+from .decoding import JSON_TYPES, PROTOBUF, YAML_TYPES, not_a_head, read_object
 from .deletion import DeleteOptions
 from .errors import Json, StatusError, bad_request
 from .negotiation import render
@@ -150,5 +150,5 @@ def _from_body(value: Json) -> DeleteOptions:
 
 
 def _wrong_type(value: object, name: str, kind: str) -> StatusError:
-    text = f"json: cannot unmarshal {go_type(value)} into Go struct field DeleteOptions.{name} of type {kind}"
+    text = f"json: cannot unmarshal {json_kind(value)} into Go struct field DeleteOptions.{name} of type {kind}"
     return bad_request(text)

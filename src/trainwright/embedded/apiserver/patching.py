@@ -16,7 +16,7 @@ from ...schema.jsonpatch import PatchError, PatchTestFailed, json_patch, merge_p
 from ...schema.strategic import StrategicMergeError, strategic_merge
 from . import errors, metadata, reading, writing
 from .api import Api
-from .bodies import parse_json, parse_yaml, unsupported_body
+from .bodies import json_kind, parse_json, parse_yaml, unsupported_body
 from .decoding import refusal, report_unknown_in_patch, wrong_type
 from .equality import same
 from .errors import Json, StatusError, bad_request
@@ -92,10 +92,8 @@ def _patch(call: Call, kind: str, options: WriteOptions) -> writing.Compute:
         except ValueError as error:
             raise bad_request(f"error decoding patch: {error}") from None
         if not isinstance(value, dict):
-            found = {list: "array", str: "string", bool: "bool"}.get(type(value), "number")
-            raise bad_request(
-                f"error decoding patch: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
-            )
+            what = f"json: cannot unmarshal {json_kind(value)} into Go value of type map[string]interface {{}}"
+            raise bad_request(f"error decoding patch: {what}")
 
     def compute(old: Json | None) -> Json:
         if old is None:  # a PUT may create some kinds, a patch has nothing to start from

@@ -8,7 +8,7 @@ import binascii
 from ....schema import errors as field
 from ....schema.errors import FieldError
 from ....schema.names import config_key_faults
-from ..bodies import parse_json
+from ..bodies import json_kind, parse_json
 from ..errors import Json
 from .strategy import BuiltinStrategy
 
@@ -68,8 +68,7 @@ def _json_fault(text: bytes) -> str:
         return str(error)
     if value is None or isinstance(value, dict):
         return ""
-    names = {list: "array", str: "string", bool: "bool"}
-    return f"json: cannot unmarshal {names.get(type(value), 'number')} into Go value of type map[string]interface {{}}"
+    return f"json: cannot unmarshal {json_kind(value)} into Go value of type map[string]interface {{}}"
 
 
 class Secrets(BuiltinStrategy):

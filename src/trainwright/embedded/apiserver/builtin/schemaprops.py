@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..bodies import json_kind
 from ..errors import Json
 
 TEXTS = ("id", "$schema", "$ref", "description", "type", "format", "title", "pattern", "x-kubernetes-list-type")
@@ -81,9 +82,7 @@ def _rule(rule: Any, at: str) -> Json:
 
 
 def _wrong(at: str, value: Any, go: str) -> ValueError:
-    kinds = {dict: "object", list: "array", str: "string", bool: "bool"}
     field = at.lstrip(".")
     return ValueError(
-        f"json: cannot unmarshal {kinds.get(type(value), 'number')} into Go struct field JSONSchemaProps.{field} of"
-        f" type {go}"
+        f"json: cannot unmarshal {json_kind(value)} into Go struct field JSONSchemaProps.{field} of type {go}"
     )

@@ -4,8 +4,8 @@
 `fields` how typed objects write their fields.
 """
 
-from .metadata import Condition, ObjectMeta, OwnerReference, find_condition, is_true
-from .runtime import (
+from trainwright.api.metadata import Condition, ObjectMeta, OwnerReference, find_condition, is_true
+from trainwright.api.runtime import (
     ClusterTrainingRuntime,
     CoschedulingPolicy,
     ElasticPolicy,
@@ -25,8 +25,8 @@ from .runtime import (
     XGBoostPolicy,
     runtime_from,
 )
-from .schema import schema_for
-from .trainjob import (
+from trainwright.api.schema import schema_for
+from trainwright.api.trainjob import (
     Initializer,
     InitializerStep,
     JobStatus,

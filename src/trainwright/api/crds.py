@@ -12,12 +12,12 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_
 
 import msgspec
 
-from ..schema import kubernetes
-from . import patches
-from .markers import Mark, rule
-from .resources import CLUSTER_TRAINING_RUNTIMES, TRAIN_JOBS, TRAINING_RUNTIMES, Resource
-from .runtime import TrainingRuntime
-from .trainjob import TrainJob
+from trainwright.api import patches
+from trainwright.api.markers import Mark, rule
+from trainwright.api.resources import CLUSTER_TRAINING_RUNTIMES, TRAIN_JOBS, TRAINING_RUNTIMES, Resource
+from trainwright.api.runtime import TrainingRuntime
+from trainwright.api.trainjob import TrainJob
+from trainwright.schema import kubernetes
 
 JSON = dict[str, Any]
 

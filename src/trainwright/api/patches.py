@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from .markers import IMMUTABLE, mark
+from trainwright.api.markers import IMMUTABLE, mark
 
 JSON = dict[str, Any]
 _NAME = {"minLength": 1, "maxLength": 253}

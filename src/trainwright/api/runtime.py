@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from .markers import mark, rule
-from .metadata import ObjectMeta
-from .resources import TRAINING_RUNTIMES
+from trainwright.api.markers import mark, rule
+from trainwright.api.metadata import ObjectMeta
+from trainwright.api.resources import TRAINING_RUNTIMES
 
 JSON = dict[str, Any]
 

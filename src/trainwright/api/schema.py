@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..schema.structural import StructuralSchema
+from trainwright.schema.structural import StructuralSchema
 
 _FILES = {
     "TrainJob": "trainjob.json",

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from .markers import IMMUTABLE, mark, rule
-from .metadata import Condition, ObjectMeta, find_condition, is_true
-from .resources import TRAIN_JOBS, TRAINER_GROUP
+from trainwright.api.markers import IMMUTABLE, mark, rule
+from trainwright.api.metadata import Condition, ObjectMeta, find_condition, is_true
+from trainwright.api.resources import TRAIN_JOBS, TRAINER_GROUP
 
 JSON = dict[str, Any]
 IntOrString = int | str

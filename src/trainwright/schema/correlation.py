@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .structural import StructuralSchema
+    from trainwright.schema.structural import StructuralSchema
 
 Identity = tuple[Any, ...]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .errors import ErrorType, FieldError, invalid
-from .structural import StructuralSchema
+from trainwright.schema.errors import ErrorType, FieldError, invalid
+from trainwright.schema.structural import StructuralSchema
 
 _BLOCKING = frozenset(
     {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .structural import StructuralSchema
+    from trainwright.schema.structural import StructuralSchema
 
 
 def default(schema: StructuralSchema, value: Any) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-from .gotext import quote, value_text
+from trainwright.schema.gotext import quote, value_text
 
 
 class SchemaError(ValueError):

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from .correlation import identical
-from .gotext import quote
+from trainwright.schema.correlation import identical
+from trainwright.schema.gotext import quote
 
 
 class PatchError(ValueError):

@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .errors import SchemaError
-from .strategic import UNTYPED, MergeField, MergeSchema
-from .structural import StructuralSchema
+from trainwright.schema.errors import SchemaError
+from trainwright.schema.strategic import UNTYPED, MergeField, MergeSchema
+from trainwright.schema.structural import StructuralSchema
 
 JSON = dict[str, Any]
 

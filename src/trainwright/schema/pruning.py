@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .structural import StructuralSchema
+    from trainwright.schema.structural import StructuralSchema
 
 _TYPE_META = ("apiVersion", "kind", "metadata")
 _OBJECT_META = frozenset(

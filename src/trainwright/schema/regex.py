@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from .errors import SchemaError
+from trainwright.schema.errors import SchemaError
 
 _POSIX = {
     "alnum": "0-9A-Za-z",

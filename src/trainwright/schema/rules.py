@@ -10,13 +10,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .cel import NONE, CelError, Optional_, Program, compile_expression, convert
-from .correlation import old_items, same
-from .errors import OMITTED, ErrorType, FieldError, SchemaError, duplicate, forbidden, invalid, join, required
-from .validation import Path, field_path
+from trainwright.schema.cel import (
+    NONE,
+    CelError,
+    Optional_,
+    Program,
+    compile_expression,
+    convert,
+)
+from trainwright.schema.correlation import old_items, same
+from trainwright.schema.errors import (
+    OMITTED,
+    ErrorType,
+    FieldError,
+    SchemaError,
+    duplicate,
+    forbidden,
+    invalid,
+    join,
+    required,
+)
+from trainwright.schema.validation import Path, field_path
 
 if TYPE_CHECKING:
-    from .structural import StructuralSchema
+    from trainwright.schema.structural import StructuralSchema
 
 _MAX_MESSAGE_BYTES = 5 * 1024
 

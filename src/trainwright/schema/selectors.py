@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from .errors import FieldError, aggregate, forbidden, invalid, required
-from .names import label_key_faults, label_value_faults
+from trainwright.schema.errors import FieldError, aggregate, forbidden, invalid, required
+from trainwright.schema.names import label_key_faults, label_value_faults
 
 
 class SelectorError(ValueError):

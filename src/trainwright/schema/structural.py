@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from .errors import FieldError, SchemaError
+from trainwright.schema.errors import FieldError, SchemaError
 
 if TYPE_CHECKING:
-    from .rules import Rule
-    from .validation import ValueCheck
+    from trainwright.schema.rules import Rule
+    from trainwright.schema.validation import ValueCheck
 
 JSON = dict[str, Any]
 Definitions = Callable[[str], "StructuralSchema"]
@@ -151,25 +151,25 @@ class StructuralSchema:
         At the root, and in embedded resources, apiVersion, kind and metadata always stay; metadata is pruned as
         ObjectMeta.
         """
-        from .pruning import prune
+        from trainwright.schema.pruning import prune
 
         return prune(self, value, root=root)
 
     def default(self, value: Any) -> None:
         """Fill in defaults in place; a null that the schema does not allow counts as absent."""
-        from .defaulting import default
+        from trainwright.schema.defaulting import default
 
         default(self, value)
 
     def validate(self, value: Any, old: Any = None) -> list[FieldError]:
         """Types, limits, formats and list keys; given `old`, what did not change is not judged anew."""
-        from .validation import validate
+        from trainwright.schema.validation import validate
 
         return validate(self, value, old)
 
     def validate_rules(self, value: Any, old: Any = None, spared: list[FieldError] | None = None) -> list[FieldError]:
         """CEL rules; those that speak of `oldSelf` only where both values exist."""
-        from .rules import validate_rules
+        from trainwright.schema.rules import validate_rules
 
         return validate_rules(self, value, old, spared)
 
@@ -181,7 +181,7 @@ class StructuralSchema:
             if not declared:
                 self._rules = ()
             else:
-                from .rules import compile_rules
+                from trainwright.schema.rules import compile_rules
 
                 self._rules = compile_rules(declared, self)
         return self._rules
@@ -198,7 +198,7 @@ class StructuralSchema:
     def check(self) -> ValueCheck:
         """The compiled limits of this node."""
         if self._check is None:
-            from .validation import ValueCheck
+            from trainwright.schema.validation import ValueCheck
 
             self._check = ValueCheck(self)
         return self._check

@@ -13,15 +13,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from .correlation import old_items, same
-from .errors import ErrorType, FieldError, duplicate, invalid, not_supported, required, too_long, too_many, type_invalid
-from .formats import format_check
-from .gotext import json_text, number_text, quote
-from .names import dns1035_label_faults
-from .regex import compile_regex
+from trainwright.schema.correlation import old_items, same
+from trainwright.schema.errors import (
+    ErrorType,
+    FieldError,
+    duplicate,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+    too_many,
+    type_invalid,
+)
+from trainwright.schema.formats import format_check
+from trainwright.schema.gotext import json_text, number_text, quote
+from trainwright.schema.names import dns1035_label_faults
+from trainwright.schema.regex import compile_regex
 
 if TYPE_CHECKING:
-    from .structural import StructuralSchema
+    from trainwright.schema.structural import StructuralSchema
 
 # A path is a chain of (parent, step): a string step is a member, an integer an index, a 1-tuple a key of a map.
 # It becomes text only when something is wrong.
@@ -161,7 +171,7 @@ class _Combined:
     __slots__ = ("all_of", "any_of", "not_", "one_of")
 
     def __init__(self, schema: StructuralSchema) -> None:
-        from .structural import StructuralSchema as Node
+        from trainwright.schema.structural import StructuralSchema as Node
 
         raw = schema.raw
         self.any_of = [Node(part) for part in raw.get("anyOf", ())]

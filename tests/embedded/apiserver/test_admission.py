@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from trainwright.embedded.apiserver import ApiServer
-from trainwright.embedded.apiserver.tls import server_context
+from trainwright.embedded.apiserver.access.tls import server_context
 
 Json = dict[str, Any]
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

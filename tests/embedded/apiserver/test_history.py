@@ -7,7 +7,10 @@ import json
 import time
 from typing import Any
 
-from trainwright.embedded.apiserver import ApiServer, state, upkeep, watching
+from trainwright.embedded.apiserver import ApiServer
+from trainwright.embedded.apiserver.controllers import upkeep
+from trainwright.embedded.apiserver.operations import watching
+from trainwright.embedded.apiserver.storage import state
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 

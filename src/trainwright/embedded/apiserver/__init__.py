@@ -18,8 +18,8 @@ subresources.py → writing.py | deletion.py → state.py (memory) → store.py 
 customresources.py.
 """
 
-from .server import ApiServer
-from .store import StoreError
-from .writing import User
+from trainwright.embedded.apiserver.operations.writing import User
+from trainwright.embedded.apiserver.server import ApiServer
+from trainwright.embedded.apiserver.storage.store import StoreError
 
 __all__ = ["ApiServer", "StoreError", "User"]

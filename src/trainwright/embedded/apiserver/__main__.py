@@ -13,8 +13,8 @@ import sys
 from importlib import resources
 from pathlib import Path
 
-from . import ApiServer, StoreError, User
-from .errors import Json, StatusError
+from trainwright.embedded.apiserver import ApiServer, StoreError, User
+from trainwright.embedded.apiserver.errors import Json, StatusError
 
 
 def shipped_crds() -> list[Json]:

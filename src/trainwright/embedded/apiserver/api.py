@@ -5,15 +5,15 @@ Nothing here knows HTTP. `reading.py`, `writing.py` and `deletion.py` hold the o
 
 from __future__ import annotations
 
-from . import errors
-from .admission.chain import Admission
-from .errors import Json
-from .namespaces import Namespaces
-from .peers import Peers
-from .registry import Registry
-from .state import State
-from .store import Key
-from .types import Type
+from trainwright.embedded.apiserver import errors
+from trainwright.embedded.apiserver.admission.chain import Admission
+from trainwright.embedded.apiserver.controllers.namespaces import Namespaces
+from trainwright.embedded.apiserver.controllers.peers import Peers
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.embedded.apiserver.registry import Registry
+from trainwright.embedded.apiserver.storage.state import State
+from trainwright.embedded.apiserver.storage.store import Key
+from trainwright.embedded.apiserver.types import Type
 
 
 class Api:

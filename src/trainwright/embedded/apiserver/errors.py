@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...schema.errors import FieldError, aggregate
+from trainwright.schema.errors import FieldError, aggregate
 
 Json = dict[str, Any]
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING
 
-from . import metadata, writing
-from .decoding import decode_object
-from .errors import Json
-from .store import Key
-from .types import Type
-from .writing import SYSTEM, WriteOptions
+from trainwright.embedded.apiserver import metadata
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.embedded.apiserver.http.decoding import decode_object
+from trainwright.embedded.apiserver.operations import writing
+from trainwright.embedded.apiserver.operations.writing import SYSTEM, WriteOptions
+from trainwright.embedded.apiserver.storage.store import Key
+from trainwright.embedded.apiserver.types import Type
 
 if TYPE_CHECKING:
-    from .api import Api
+    from trainwright.embedded.apiserver.api import Api
 
 
 async def install(api: Api, served: Type, namespace: str, manifest: Json, options: WriteOptions) -> None:

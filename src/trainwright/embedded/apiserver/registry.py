@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from .types import Type
+from trainwright.embedded.apiserver.types import Type
 
 
 class Registry:

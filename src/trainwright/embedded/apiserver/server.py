@@ -13,27 +13,35 @@ from types import TracebackType
 
 from aiohttp import web
 
-from . import installing, namespaces
-from .admission.webhooks import ServiceResolver
-from .api import Api
-from .authentication import Authenticator
-from .builtin.kinds import builtin_types
-from .customresources import CustomResources
-from .discovery import Discovery
-from .errors import Json, StatusError
-from .gc import GarbageCollector
-from .http import HttpApi
-from .logs import Kubelet
-from .openapi import OpenApi
-from .rbac import Authorizer
-from .registry import Registry
-from .reviews import Reviews
-from .state import State
-from .store import Store
-from .tls import SERVER_ADDRESSES, SERVER_NAMES, Authority, Certificate, server_context, write_kubeconfig
-from .tokens import ServiceAccountTokens
-from .upkeep import upkeep
-from .writing import User, WriteOptions
+from trainwright.embedded.apiserver import installing
+from trainwright.embedded.apiserver.access.authentication import Authenticator
+from trainwright.embedded.apiserver.access.rbac import Authorizer
+from trainwright.embedded.apiserver.access.reviews import Reviews
+from trainwright.embedded.apiserver.access.tls import (
+    SERVER_ADDRESSES,
+    SERVER_NAMES,
+    Authority,
+    Certificate,
+    server_context,
+    write_kubeconfig,
+)
+from trainwright.embedded.apiserver.access.tokens import ServiceAccountTokens
+from trainwright.embedded.apiserver.admission.webhooks import ServiceResolver
+from trainwright.embedded.apiserver.api import Api
+from trainwright.embedded.apiserver.builtin.kinds import builtin_types
+from trainwright.embedded.apiserver.controllers import namespaces
+from trainwright.embedded.apiserver.controllers.gc import GarbageCollector
+from trainwright.embedded.apiserver.controllers.upkeep import upkeep
+from trainwright.embedded.apiserver.custom.resources import CustomResources
+from trainwright.embedded.apiserver.errors import Json, StatusError
+from trainwright.embedded.apiserver.http.discovery import Discovery
+from trainwright.embedded.apiserver.http.handler import HttpApi
+from trainwright.embedded.apiserver.http.openapi import OpenApi
+from trainwright.embedded.apiserver.operations.logs import Kubelet
+from trainwright.embedded.apiserver.operations.writing import User, WriteOptions
+from trainwright.embedded.apiserver.registry import Registry
+from trainwright.embedded.apiserver.storage.state import State
+from trainwright.embedded.apiserver.storage.store import Store
 
 log = logging.getLogger(__name__)
 BACKLOG = 1024

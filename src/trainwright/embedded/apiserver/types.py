@@ -14,15 +14,15 @@ from typing import Any
 
 import msgspec
 
-from ...schema.errors import FieldError
-from ...schema.names import dns1123_subdomain_faults
-from ...schema.strategic import UNTYPED as UNTYPED_MERGE
-from ...schema.strategic import MergeSchema
-from .errors import Json
-from .fieldmanager.fieldset import FieldSet
-from .fieldmanager.manager import FieldManager
-from .fieldmanager.nodes import UNTYPED, Node
-from .state import Stored
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.embedded.apiserver.fieldmanager.fieldset import FieldSet
+from trainwright.embedded.apiserver.fieldmanager.manager import FieldManager
+from trainwright.embedded.apiserver.fieldmanager.nodes import UNTYPED, Node
+from trainwright.embedded.apiserver.storage.state import Stored
+from trainwright.schema.errors import FieldError
+from trainwright.schema.names import dns1123_subdomain_faults
+from trainwright.schema.strategic import UNTYPED as UNTYPED_MERGE
+from trainwright.schema.strategic import MergeSchema
 
 NOTHING: FieldSet = {}
 SPEC: FieldSet = {"f:spec": {}}

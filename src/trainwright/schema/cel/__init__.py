@@ -7,8 +7,8 @@ Types are checked when a rule runs, not when it is compiled: what the API server
 is created (`1 == 1.0`) is evaluated here, or refused then.
 """
 
-from .compile import Program, compile_expression
-from .typed import convert
-from .values import NONE, CelError, Optional_
+from trainwright.schema.cel.compile import Program, compile_expression
+from trainwright.schema.cel.typed import convert
+from trainwright.schema.cel.values import NONE, CelError, Optional_
 
 __all__ = ["NONE", "CelError", "Optional_", "Program", "compile_expression", "convert"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from .syntax import UInt
-from .values import NO_OVERLOAD, CelError, Duration
+from trainwright.schema.cel.syntax import UInt
+from trainwright.schema.cel.values import NO_OVERLOAD, CelError, Duration
 
 
 def checked(value: int, *, unsigned: bool) -> int:

@@ -11,18 +11,28 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import SchemaError
-from . import library
-from .expression import Env, Evaluate, Expr
-from .macros import MACROS
-from .operators import OPERATORS
-from .signatures import Signature
-from .syntax import Call, Ident, Index, ListOf, Literal, MapOf, Node, Select, parse
-from .typed import convert, element, member
-from .values import NO_OVERLOAD, NONE, CelError, Optional_, is_number
+from trainwright.schema.cel import library
+from trainwright.schema.cel.expression import Env, Evaluate, Expr
+from trainwright.schema.cel.macros import MACROS
+from trainwright.schema.cel.operators import OPERATORS
+from trainwright.schema.cel.signatures import Signature
+from trainwright.schema.cel.syntax import (
+    Call,
+    Ident,
+    Index,
+    ListOf,
+    Literal,
+    MapOf,
+    Node,
+    Select,
+    parse,
+)
+from trainwright.schema.cel.typed import convert, element, member
+from trainwright.schema.cel.values import NO_OVERLOAD, NONE, CelError, Optional_, is_number
+from trainwright.schema.errors import SchemaError
 
 if TYPE_CHECKING:
-    from ..structural import StructuralSchema
+    from trainwright.schema.structural import StructuralSchema
 
 
 class Program:

@@ -7,11 +7,19 @@ import math
 import re
 from typing import Any
 
-from ..gotext import number_text
-from ..quantity import Quantity
-from .signatures import Signatures, need
-from .syntax import UInt
-from .values import NO_OVERLOAD, CelError, Duration, Type, parse_duration, parse_timestamp, type_name
+from trainwright.schema.cel.signatures import Signatures, need
+from trainwright.schema.cel.syntax import UInt
+from trainwright.schema.cel.values import (
+    NO_OVERLOAD,
+    CelError,
+    Duration,
+    Type,
+    parse_duration,
+    parse_timestamp,
+    type_name,
+)
+from trainwright.schema.gotext import number_text
+from trainwright.schema.quantity import Quantity
 
 
 def _int64(value: int) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from ..structural import StructuralSchema
+    from trainwright.schema.structural import StructuralSchema
 
 Env = dict[str, Any]
 Evaluate = Callable[[Env], Any]

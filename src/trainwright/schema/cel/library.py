@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from .signatures import Signature
-from .values import Type
+from trainwright.schema.cel.signatures import Signature
+from trainwright.schema.cel.values import Type
 
 _MODULES = (
     "conversions",

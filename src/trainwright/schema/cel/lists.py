@@ -6,8 +6,8 @@ from functools import cmp_to_key
 from itertools import pairwise
 from typing import Any
 
-from .signatures import Function, Signatures, need
-from .values import NO_OVERLOAD, CelError, Duration, equal, ordered
+from trainwright.schema.cel.signatures import Function, Signatures, need
+from trainwright.schema.cel.values import NO_OVERLOAD, CelError, Duration, equal, ordered
 
 
 def is_sorted(items: Any) -> bool:

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..errors import SchemaError
-from .expression import Env, Evaluate, Expr
-from .lists import sort
-from .syntax import Call, Ident, Node, Select
-from .typed import convert, element, member
-from .values import NO_OVERLOAD, CelError, Optional_
+from trainwright.schema.cel.expression import Env, Evaluate, Expr
+from trainwright.schema.cel.lists import sort
+from trainwright.schema.cel.syntax import Call, Ident, Node, Select
+from trainwright.schema.cel.typed import convert, element, member
+from trainwright.schema.cel.values import NO_OVERLOAD, CelError, Optional_
+from trainwright.schema.errors import SchemaError
 
 if TYPE_CHECKING:
-    from ..structural import StructuralSchema
-    from .compile import Compiler
+    from trainwright.schema.cel.compile import Compiler
+    from trainwright.schema.structural import StructuralSchema
 
 Macro = Callable[["Compiler", Call], "Expr"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import names
-from ..formats import FORMATS
-from ..gotext import quote
-from .signatures import Function, Signatures, need
-from .values import NONE, Optional_
+from trainwright.schema import names
+from trainwright.schema.cel.signatures import Function, Signatures, need
+from trainwright.schema.cel.values import NONE, Optional_
+from trainwright.schema.formats import FORMATS
+from trainwright.schema.gotext import quote
 
 
 class Format:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from .signatures import Function, Signatures, need
-from .values import CelError
+from trainwright.schema.cel.signatures import Function, Signatures, need
+from trainwright.schema.cel.values import CelError
 
 
 class URL:

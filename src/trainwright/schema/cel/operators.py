@@ -6,14 +6,14 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import arithmetic
-from .expression import Env, Expr
-from .syntax import Call
-from .typed import element, typed_equal
-from .values import NO_OVERLOAD, CelError, ordered
+from trainwright.schema.cel import arithmetic
+from trainwright.schema.cel.expression import Env, Expr
+from trainwright.schema.cel.syntax import Call
+from trainwright.schema.cel.typed import element, typed_equal
+from trainwright.schema.cel.values import NO_OVERLOAD, CelError, ordered
 
 if TYPE_CHECKING:
-    from .compile import Compiler
+    from trainwright.schema.cel.compile import Compiler
 
 
 def _logic(decisive: bool) -> Callable[[Compiler, Call], Expr]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .signatures import Signatures, need
-from .values import NONE, CelError, Optional_
+from trainwright.schema.cel.signatures import Signatures, need
+from trainwright.schema.cel.values import NONE, CelError, Optional_
 
 
 def optional_value(value: Any) -> Any:

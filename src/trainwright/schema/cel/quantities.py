@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..quantity import Quantity, QuantityError, parse_quantity
-from .signatures import Signatures, need
-from .values import CelError
+from trainwright.schema.cel.signatures import Signatures, need
+from trainwright.schema.cel.values import CelError
+from trainwright.schema.quantity import Quantity, QuantityError, parse_quantity
 
 _PARTS = re.compile(r"[+-]?([0-9.]*)(.*)", re.DOTALL)
 _EXPONENTS = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}

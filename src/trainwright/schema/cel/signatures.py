@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .values import NO_OVERLOAD, CelError
+from trainwright.schema.cel.values import NO_OVERLOAD, CelError
 
 Function = Callable[..., Any]
 Signature = tuple[Function, int, int]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..errors import SchemaError
-from ..gotext import quote as go_quote
-from ..regex import compile_regex
-from .conversions import to_bytes, to_string
-from .signatures import Signatures, need
-from .values import CelError, Type, equal
+from trainwright.schema.cel.conversions import to_bytes, to_string
+from trainwright.schema.cel.signatures import Signatures, need
+from trainwright.schema.cel.values import CelError, Type, equal
+from trainwright.schema.errors import SchemaError
+from trainwright.schema.gotext import quote as go_quote
+from trainwright.schema.regex import compile_regex
 
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from ..errors import SchemaError
+from trainwright.schema.errors import SchemaError
 
 # Deeper nesting than this is refused before Python's own stack ends: a level takes a dozen frames.
 _MAX_DEPTH = 50

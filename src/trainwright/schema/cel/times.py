@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from .signatures import Function, Signatures, need
-from .values import CelError, Duration
+from trainwright.schema.cel.signatures import Function, Signatures, need
+from trainwright.schema.cel.values import CelError, Duration
 
 
 def _time_part(of_timestamp: Callable[[dt.datetime], int], of_duration: int = 0) -> Function:

@@ -12,11 +12,11 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..errors import SchemaError
-from .values import CelError, equal, parse_duration, parse_timestamp
+from trainwright.schema.cel.values import CelError, equal, parse_duration, parse_timestamp
+from trainwright.schema.errors import SchemaError
 
 if TYPE_CHECKING:
-    from ..structural import StructuralSchema
+    from trainwright.schema.structural import StructuralSchema
 
 # Names that are no CEL identifiers are spelled with these in rules (`self.a__dash__b`).
 _ESCAPED = re.compile(r"__(underscores|dot|dash|slash)__")

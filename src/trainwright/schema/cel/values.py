@@ -10,8 +10,8 @@ import datetime as dt
 import re
 from typing import Any, Final
 
-from ..quantity import Quantity
-from .syntax import UInt
+from trainwright.schema.cel.syntax import UInt
+from trainwright.schema.quantity import Quantity
 
 
 class CelError(Exception):

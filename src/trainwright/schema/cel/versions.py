@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .quantities import MEMBER as QUANTITY
-from .signatures import Function, Signatures, need
-from .values import CelError
+from trainwright.schema.cel.quantities import MEMBER as QUANTITY
+from trainwright.schema.cel.signatures import Function, Signatures, need
+from trainwright.schema.cel.values import CelError
 
 _SEMVER = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+([0-9A-Za-z.-]+))?",

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from trainwright.embedded.apiserver import namespaces, writing
 from trainwright.embedded.apiserver.api import Api
 from trainwright.embedded.apiserver.builtin.kinds import builtin_types
+from trainwright.embedded.apiserver.controllers import namespaces
+from trainwright.embedded.apiserver.operations import writing
+from trainwright.embedded.apiserver.operations.writing import SYSTEM, WriteOptions
 from trainwright.embedded.apiserver.registry import Registry
-from trainwright.embedded.apiserver.state import State
-from trainwright.embedded.apiserver.store import Store
+from trainwright.embedded.apiserver.storage.state import State
+from trainwright.embedded.apiserver.storage.store import Store
 from trainwright.embedded.apiserver.types import Type
-from trainwright.embedded.apiserver.writing import SYSTEM, WriteOptions
 
 
 class Core:

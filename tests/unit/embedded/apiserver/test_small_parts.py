@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from trainwright.embedded.apiserver import jsonpath
-from trainwright.embedded.apiserver.age import human_duration
-from trainwright.embedded.apiserver.bodies import parse_json, parse_yaml
+from trainwright.embedded.apiserver.custom import jsonpath
 from trainwright.embedded.apiserver.errors import StatusError
-from trainwright.embedded.apiserver.negotiation import negotiate
+from trainwright.embedded.apiserver.http.age import human_duration
+from trainwright.embedded.apiserver.http.bodies import parse_json, parse_yaml
+from trainwright.embedded.apiserver.http.negotiation import negotiate
+from trainwright.embedded.apiserver.http.requests import Query
 from trainwright.embedded.apiserver.registry import version_order
-from trainwright.embedded.apiserver.requests import Query
 
 OBJECT: Any = {
     "metadata": {"name": "x", "labels": {"a.b/c": "d"}},

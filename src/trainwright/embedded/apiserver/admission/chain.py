@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ....schema.jsonpatch import PatchError, json_patch
-from ..errors import Json, StatusError
-from ..state import Event
-from ..store import Key
-from ..types import Type
-from ..writing import User, WriteOptions
-from .limitranges import check_limits
-from .matching import Webhook
-from .pods import admit_pod
-from .webhooks import ServiceResolver, WebhookCaller, WebhookFailed
+from trainwright.embedded.apiserver.admission.limitranges import check_limits
+from trainwright.embedded.apiserver.admission.matching import Webhook
+from trainwright.embedded.apiserver.admission.pods import admit_pod
+from trainwright.embedded.apiserver.admission.webhooks import ServiceResolver, WebhookCaller, WebhookFailed
+from trainwright.embedded.apiserver.errors import Json, StatusError
+from trainwright.embedded.apiserver.operations.writing import User, WriteOptions
+from trainwright.embedded.apiserver.storage.state import Event
+from trainwright.embedded.apiserver.storage.store import Key
+from trainwright.embedded.apiserver.types import Type
+from trainwright.schema.jsonpatch import PatchError, json_patch
 
 if TYPE_CHECKING:
-    from ..api import Api
+    from trainwright.embedded.apiserver.api import Api
 
 GROUP = "admissionregistration.k8s.io"
 MUTATING = f"mutatingwebhookconfigurations.{GROUP}"

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ....schema.quantity import Quantity, parse_quantity
-from ..errors import Json, forbidden
+from trainwright.embedded.apiserver.errors import Json, forbidden
+from trainwright.schema.quantity import Quantity, parse_quantity
 
 if TYPE_CHECKING:
-    from ..api import Api
+    from trainwright.embedded.apiserver.api import Api
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 Amounts = dict[str, str]

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ....schema.errors import SchemaError
-from ....schema.selectors import LabelSelector, selector_of
-from ..errors import Json, StatusError
-from ..store import Key
-from ..types import Type
+from trainwright.embedded.apiserver.errors import Json, StatusError
+from trainwright.embedded.apiserver.storage.store import Key
+from trainwright.embedded.apiserver.types import Type
+from trainwright.schema.errors import SchemaError
+from trainwright.schema.selectors import LabelSelector, selector_of
 
 if TYPE_CHECKING:
-    from ....schema.cel import Program
+    from trainwright.schema.cel import Program
 
 VARIABLES = {"object": None, "oldObject": None, "request": None, "authorizer": None}
 
@@ -36,7 +36,7 @@ class Webhook:
         self._objects: LabelSelector = selector_of(spec.get("objectSelector") or {})
         self._conditions: list[tuple[str, Program]] = []
         for condition in spec.get("matchConditions") or ():
-            from ....schema.cel import compile_expression  # the engine is loaded when a condition needs it
+            from trainwright.schema.cel import compile_expression  # the engine is loaded when a condition needs it
 
             try:
                 program = compile_expression(condition.get("expression", ""), VARIABLES)
@@ -73,7 +73,7 @@ class Webhook:
         }
         if not self._conditions:
             return True
-        from ....schema.cel import CelError
+        from trainwright.schema.cel import CelError
 
         failed: list[str] = []
         for name, program in self._conditions:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..errors import Json, StatusError, forbidden
-from ..store import Key
-from .limitranges import apply_defaults
+from trainwright.embedded.apiserver.admission.limitranges import apply_defaults
+from trainwright.embedded.apiserver.errors import Json, StatusError, forbidden
+from trainwright.embedded.apiserver.storage.store import Key
 
 if TYPE_CHECKING:
-    from ..api import Api
+    from trainwright.embedded.apiserver.api import Api
 
 PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 RUNTIME_CLASSES = "runtimeclasses.node.k8s.io"

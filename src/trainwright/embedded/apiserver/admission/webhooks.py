@@ -13,9 +13,9 @@ from typing import Any
 
 import aiohttp
 
-from ..errors import Json, StatusError
-from ..warnings import warn
-from .matching import Webhook
+from trainwright.embedded.apiserver.admission.matching import Webhook
+from trainwright.embedded.apiserver.errors import Json, StatusError
+from trainwright.embedded.apiserver.http.warnings import warn
 
 log = logging.getLogger(__name__)
 MAX_ANSWER = 16 * 2**20

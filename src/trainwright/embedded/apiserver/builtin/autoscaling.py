@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ....schema import errors as field
-from ....schema.errors import FieldError
-from ..errors import Json
-from .strategy import StatusStrategy
+from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError
 
 
 class HorizontalPodAutoscalers(StatusStrategy):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ....schema import errors as field
-from ....schema.errors import FieldError
-from ....schema.names import dns1123_label_faults
-from ..errors import Json, forbidden
-from ..metadata import label_faults
-from .containerrules import validate_resources
-from .podrules import validate_tolerations
-from .strategy import BuiltinStrategy, StatusStrategy
+from trainwright.embedded.apiserver.builtin.containerrules import validate_resources
+from trainwright.embedded.apiserver.builtin.podrules import validate_tolerations
+from trainwright.embedded.apiserver.builtin.strategy import BuiltinStrategy, StatusStrategy
+from trainwright.embedded.apiserver.errors import Json, forbidden
+from trainwright.embedded.apiserver.metadata import label_faults
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError
+from trainwright.schema.names import dns1123_label_faults
 
 IMMORTAL = ("default", "kube-system", "kube-public")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..age import age_of, human_duration, parse
-from ..errors import Json
-from ..tables import AGE, NAME
-from ..types import Column
-from .podcells import pod_ready, pod_restarts, pod_status
+from trainwright.embedded.apiserver.builtin.podcells import pod_ready, pod_restarts, pod_status
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.embedded.apiserver.http.age import age_of, human_duration, parse
+from trainwright.embedded.apiserver.http.tables import AGE, NAME
+from trainwright.embedded.apiserver.types import Column
 
 
 def _spec(obj: Json) -> Json:
@@ -252,7 +252,7 @@ EVENTS = (
 
 
 def _as_core(column: Column) -> Column:
-    from .events import to_core
+    from trainwright.embedded.apiserver.builtin.events import to_core
 
     return Column(
         column.name,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 
-from ....schema import errors as field
-from ....schema.errors import FieldError
-from ....schema.names import config_key_faults
-from ..bodies import json_kind, parse_json
-from ..errors import Json
-from .strategy import BuiltinStrategy
+from trainwright.embedded.apiserver.builtin.strategy import BuiltinStrategy
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.embedded.apiserver.http.bodies import json_kind, parse_json
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError
+from trainwright.schema.names import config_key_faults
 
 MEBIBYTE = 1024 * 1024
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....schema import errors as field
-from ....schema.errors import FieldError
-from ....schema.names import config_key_faults, dns1123_label_faults, dns1123_subdomain_faults, label_key_faults
-from ....schema.quantity import QuantityError, parse_quantity
-from ..errors import Json
-from .downwardapi import VARIABLE_FIELDS, field_reference, resource_reference
-from .mountrules import validate_mounts
+from trainwright.embedded.apiserver.builtin.downwardapi import VARIABLE_FIELDS, field_reference, resource_reference
+from trainwright.embedded.apiserver.builtin.mountrules import validate_mounts
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError
+from trainwright.schema.names import config_key_faults, dns1123_label_faults, dns1123_subdomain_faults, label_key_faults
+from trainwright.schema.quantity import QuantityError, parse_quantity
 
 RANGE_PORT = "must be between 1 and 65535, inclusive"
 RANGE_ID = "must be between 0 and 2147483647, inclusive"

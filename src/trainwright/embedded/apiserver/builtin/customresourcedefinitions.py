@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import re
 
-from ....schema import errors as field
-from ....schema.errors import FieldError
-from ....schema.names import dns1035_label_faults, dns1123_subdomain_faults
-from ..errors import Json
-from ..metadata import now_text
-from .schemaprops import checked
-from .schemarules import schema_faults
-from .strategy import StatusStrategy
+from trainwright.embedded.apiserver.builtin.schemaprops import checked
+from trainwright.embedded.apiserver.builtin.schemarules import schema_faults
+from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.embedded.apiserver.metadata import now_text
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError
+from trainwright.schema.names import dns1035_label_faults, dns1123_subdomain_faults
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from ....schema import errors as field
-from ....schema.errors import FieldError
-from ....schema.names import label_key_faults
-from ....schema.quantity import parse_quantity
-from ..errors import Json
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError
+from trainwright.schema.names import label_key_faults
+from trainwright.schema.quantity import parse_quantity
 
 VARIABLE_FIELDS = (
     "metadata.name",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from ....schema import errors as field
-from ....schema.errors import FieldError
-from ....schema.gotext import json_text, quote
-from ....schema.names import dns1123_subdomain_faults, label_key_faults
-from ..errors import Json
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError
+from trainwright.schema.gotext import json_text, quote
+from trainwright.schema.names import dns1123_subdomain_faults, label_key_faults
 
 ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 STATUSES = ("False", "True", "Unknown")

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from ....schema import errors as field
-from ....schema.errors import FieldError
-from ....schema.names import dns1123_label_faults
-from ..errors import Json
-from ..metadata import annotation_faults, label_faults
-from ..state import Stored
-from ..warnings import warn
-from .jobrules import success_policy_text, validate_numbers, validate_policies
-from .jobselectors import NAME_LABELS, UID_LABELS, generated_selector, selector_faults
-from .jobstatus import status_changes
-from .jobtemplates import template_changes
-from .podrules import validate_pod_spec
-from .podtemplates import default_pod_spec
-from .podwarnings import pod_warnings
-from .strategy import StatusStrategy
+from trainwright.embedded.apiserver.builtin.jobrules import success_policy_text, validate_numbers, validate_policies
+from trainwright.embedded.apiserver.builtin.jobselectors import (
+    NAME_LABELS,
+    UID_LABELS,
+    generated_selector,
+    selector_faults,
+)
+from trainwright.embedded.apiserver.builtin.jobstatus import status_changes
+from trainwright.embedded.apiserver.builtin.jobtemplates import template_changes
+from trainwright.embedded.apiserver.builtin.podrules import validate_pod_spec
+from trainwright.embedded.apiserver.builtin.podtemplates import default_pod_spec
+from trainwright.embedded.apiserver.builtin.podwarnings import pod_warnings
+from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.embedded.apiserver.http.warnings import warn
+from trainwright.embedded.apiserver.metadata import annotation_faults, label_faults
+from trainwright.embedded.apiserver.storage.state import Stored
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError
+from trainwright.schema.names import dns1123_label_faults
 
 MAX_INT32 = 2**31 - 1
 IMMUTABLE = "field is immutable"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ....schema import errors as field
-from ....schema.errors import FieldError
-from ....schema.selectors import SelectorError, label_selector_faults, selector_of
-from ..errors import Json
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError
+from trainwright.schema.selectors import SelectorError, label_selector_faults, selector_of
 
 UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
 NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 
-from ....schema import errors as field
-from ....schema.errors import FieldError
-from ..errors import Json
-from .jobstatus import holds
+from trainwright.embedded.apiserver.builtin.jobstatus import holds
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError
 
 IMMUTABLE = "field is immutable"
 PLACEMENT = ("nodeSelector", "tolerations", "schedulingGates")

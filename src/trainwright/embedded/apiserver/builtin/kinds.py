@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....schema import kubernetes
-from ..types import ALL_VERBS, Column, Strategy, Type
-from . import (
+from trainwright.embedded.apiserver.builtin import (
     access,
     autoscaling,
     cluster,
@@ -23,8 +21,10 @@ from . import (
     storage,
     webhooks,
 )
-from .podcells import pod_conditions
-from .strategy import BuiltinStrategy, StatusStrategy
+from trainwright.embedded.apiserver.builtin.podcells import pod_conditions
+from trainwright.embedded.apiserver.builtin.strategy import BuiltinStrategy, StatusStrategy
+from trainwright.embedded.apiserver.types import ALL_VERBS, Column, Strategy, Type
+from trainwright.schema import kubernetes
 
 STATUS = {"status": {"verbs": ["get", "patch", "update"]}}
 CREATE_ONLY = ("create",)

@@ -5,12 +5,12 @@ They are put to work by admission/limitranges.py.
 
 from __future__ import annotations
 
-from ....schema import errors as field
-from ....schema.errors import FieldError
-from ....schema.names import label_key_faults
-from ....schema.quantity import parse_quantity
-from ..errors import Json
-from .strategy import BuiltinStrategy
+from trainwright.embedded.apiserver.builtin.strategy import BuiltinStrategy
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError
+from trainwright.schema.names import label_key_faults
+from trainwright.schema.quantity import parse_quantity
 
 TYPES = ("Container", "PersistentVolumeClaim", "Pod")
 MEMBERS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")

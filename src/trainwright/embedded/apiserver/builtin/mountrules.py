@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ....schema import errors as field
-from ....schema.errors import FieldError
-from ..errors import Json
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError
 
 PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 RECURSIVE = ("Disabled", "Enabled", "IfPossible")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ....schema import errors as field
-from ....schema.errors import ErrorType, FieldError
-from ....schema.gotext import json_text
-from ....schema.names import label_key_faults, label_value_faults
-from ....schema.quantity import parse_quantity
-from ..errors import Json
-from .strategy import StatusStrategy
+from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.schema import errors as field
+from trainwright.schema.errors import ErrorType, FieldError
+from trainwright.schema.gotext import json_text
+from trainwright.schema.names import label_key_faults, label_value_faults
+from trainwright.schema.quantity import parse_quantity
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 
-from ..age import human_duration, parse
-from ..errors import Json
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.embedded.apiserver.http.age import human_duration, parse
 
 
 def _statuses(obj: Json, member: str) -> list[Json]:

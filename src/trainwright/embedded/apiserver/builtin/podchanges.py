@@ -7,13 +7,13 @@ import ipaddress
 from collections.abc import Iterator
 from typing import Any
 
-from ....schema import errors as field
-from ....schema.errors import FieldError
-from ....schema.gotext import json_text
-from ....schema.names import dns1123_subdomain_faults, label_key_faults
-from ..errors import Json
-from .differences import difference
-from .podrules import validate_pod_spec, validate_tolerations
+from trainwright.embedded.apiserver.builtin.differences import difference
+from trainwright.embedded.apiserver.builtin.podrules import validate_pod_spec, validate_tolerations
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError
+from trainwright.schema.gotext import json_text
+from trainwright.schema.names import dns1123_subdomain_faults, label_key_faults
 
 IMMUTABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ipaddress
 
-from ....schema import errors as field
-from ....schema.errors import FieldError
-from ....schema.names import dns1123_label_faults, dns1123_subdomain_faults, label_key_faults
-from ..errors import Json
-from ..metadata import label_faults
-from .containerrules import validate_container, validate_ids
-from .volumerules import validate_volumes
+from trainwright.embedded.apiserver.builtin.containerrules import validate_container, validate_ids
+from trainwright.embedded.apiserver.builtin.volumerules import validate_volumes
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.embedded.apiserver.metadata import label_faults
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError
+from trainwright.schema.names import dns1123_label_faults, dns1123_subdomain_faults, label_key_faults
 
 
 def validate_pod_spec(spec: Json, at: str, *, is_pod: bool) -> list[FieldError]:

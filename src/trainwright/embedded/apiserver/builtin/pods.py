@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....schema import errors as field
-from ....schema.errors import FieldError
-from ....schema.quantity import parse_quantity
-from ..errors import Json
-from ..fieldmanager.fieldset import FieldSet
-from ..metadata import now_text
-from .podchanges import spec_changes, status_changes
-from .podrules import validate_pod_spec
-from .podtemplates import default_pod_spec
-from .podwarnings import pod_warnings
-from .strategy import StatusStrategy
+from trainwright.embedded.apiserver.builtin.podchanges import spec_changes, status_changes
+from trainwright.embedded.apiserver.builtin.podrules import validate_pod_spec
+from trainwright.embedded.apiserver.builtin.podtemplates import default_pod_spec
+from trainwright.embedded.apiserver.builtin.podwarnings import pod_warnings
+from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.embedded.apiserver.fieldmanager.fieldset import FieldSet
+from trainwright.embedded.apiserver.metadata import now_text
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError
+from trainwright.schema.quantity import parse_quantity
 
 _STATUS = ["get", "patch", "update"]
 _BOTH = ["create", "get"]

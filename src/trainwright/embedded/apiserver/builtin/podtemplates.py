@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import Json
+from trainwright.embedded.apiserver.errors import Json
 
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 

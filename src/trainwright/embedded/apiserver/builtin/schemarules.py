@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from ....schema import errors as field
-from ....schema.errors import FieldError, SchemaError
-from ....schema.regex import compile_regex
-from ....schema.structural import StructuralSchema
-from ..errors import Json
-from .structuralrules import junctor_faults, keyword_faults, list_faults, root_faults, rule_faults
+from trainwright.embedded.apiserver.builtin.structuralrules import (
+    junctor_faults,
+    keyword_faults,
+    list_faults,
+    root_faults,
+    rule_faults,
+)
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError, SchemaError
+from trainwright.schema.regex import compile_regex
+from trainwright.schema.structural import StructuralSchema
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 

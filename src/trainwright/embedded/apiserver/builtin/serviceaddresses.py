@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 
-from ....schema import errors as field
-from ....schema.errors import FieldError
-from .. import errors
-from ..errors import Json
+from trainwright.embedded.apiserver import errors
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError
 
 RANGE = ipaddress.ip_network("10.96.0.0/12")
 NODE_PORTS = range(30000, 32768)

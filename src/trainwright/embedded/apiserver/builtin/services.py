@@ -5,13 +5,18 @@ There is no proxy behind them: an address is given because clients expect one, a
 
 from __future__ import annotations
 
-from ....schema import errors as field
-from ....schema.errors import FieldError
-from ....schema.names import dns1123_label_faults
-from ..errors import Json
-from .serviceaddresses import allocate
-from .servicerules import externally_accessible, is_headless, status_faults, validate_service
-from .strategy import StatusStrategy
+from trainwright.embedded.apiserver.builtin.serviceaddresses import allocate
+from trainwright.embedded.apiserver.builtin.servicerules import (
+    externally_accessible,
+    is_headless,
+    status_faults,
+    validate_service,
+)
+from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError
+from trainwright.schema.names import dns1123_label_faults
 
 
 class Services(StatusStrategy):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 
-from ....schema import errors as field
-from ....schema.errors import FieldError
-from ....schema.names import dns1123_subdomain_faults
-from ....schema.quantity import parse_quantity
-from ....schema.selectors import label_selector_faults
-from ..errors import Json
-from .differences import difference
-from .strategy import StatusStrategy
+from trainwright.embedded.apiserver.builtin.differences import difference
+from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError
+from trainwright.schema.names import dns1123_subdomain_faults
+from trainwright.schema.quantity import parse_quantity
+from trainwright.schema.selectors import label_selector_faults
 
 MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ....schema import kubernetes
-from ....schema.errors import FieldError
-from ....schema.strategic import MergeSchema
-from ..errors import Json
-from ..fieldmanager.fieldset import FieldSet
-from ..fieldmanager.nodes import UNTYPED, Node, object_node
-from ..metadata import standard_finalizers
-from ..types import Strategy
-from ..wire import table
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.embedded.apiserver.fieldmanager.fieldset import FieldSet
+from trainwright.embedded.apiserver.fieldmanager.nodes import UNTYPED, Node, object_node
+from trainwright.embedded.apiserver.metadata import standard_finalizers
+from trainwright.embedded.apiserver.types import Strategy
+from trainwright.embedded.apiserver.wire import table
+from trainwright.schema import kubernetes
+from trainwright.schema.errors import FieldError
+from trainwright.schema.strategic import MergeSchema
 
 STATUS_FIELD: FieldSet = {"f:status": {}}
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ....schema import errors as field
-from ....schema.errors import FieldError
-from ..errors import Json
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError
 
 JUNCTORS = ("allOf", "anyOf", "oneOf")
 _UNSUPPORTED = ("id", "definitions", "dependencies", "patternProperties", "additionalItems")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ....schema import errors as field
-from ....schema.errors import FieldError
-from ....schema.names import dns1123_label_faults
-from ....schema.quantity import parse_quantity
-from ..errors import Json
-from .downwardapi import VOLUME_FIELDS, field_reference, resource_reference
-from .mountrules import below_unreserved
-from .storage import validate_claim_spec
+from trainwright.embedded.apiserver.builtin.downwardapi import VOLUME_FIELDS, field_reference, resource_reference
+from trainwright.embedded.apiserver.builtin.mountrules import below_unreserved
+from trainwright.embedded.apiserver.builtin.storage import validate_claim_spec
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError
+from trainwright.schema.names import dns1123_label_faults
+from trainwright.schema.quantity import parse_quantity
 
 MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 # The order in which kube-apiserver looks at sources: the second it meets is one too many.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ....schema import errors as field
-from ....schema.errors import FieldError, SchemaError
-from ....schema.names import dns1123_subdomain_faults
-from ....schema.selectors import label_selector_faults
-from ..errors import Json
-from .strategy import BuiltinStrategy
+from trainwright.embedded.apiserver.builtin.strategy import BuiltinStrategy
+from trainwright.embedded.apiserver.errors import Json
+from trainwright.schema import errors as field
+from trainwright.schema.errors import FieldError, SchemaError
+from trainwright.schema.names import dns1123_subdomain_faults
+from trainwright.schema.selectors import label_selector_faults
 
 OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 
@@ -119,7 +119,7 @@ def _condition_faults(condition: Json, at: str) -> list[FieldError]:
     if not expression.strip():
         found.append(field.required(f"{at}.expression"))
         return found
-    from ....schema.cel import compile_expression  # the engine is loaded when a condition needs it
+    from trainwright.schema.cel import compile_expression  # the engine is loaded when a condition needs it
 
     try:
         compile_expression(expression, dict.fromkeys(("object", "oldObject", "request", "authorizer")))

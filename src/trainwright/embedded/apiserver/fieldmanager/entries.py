@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .updater import Managers, Owned
+from trainwright.embedded.apiserver.fieldmanager.updater import Managers, Owned
 
 Json = dict[str, Any]
 

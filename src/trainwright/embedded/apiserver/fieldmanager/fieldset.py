@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from .nodes import Node
+from trainwright.embedded.apiserver.fieldmanager.nodes import Node
 
 FieldSet = dict[str, Any]
 EMPTY: FieldSet = {}

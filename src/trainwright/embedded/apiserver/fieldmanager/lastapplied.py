@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from . import fieldset
-from .fieldset import FieldSet
-from .nodes import Node
-from .walk import compare, fields_of
+from trainwright.embedded.apiserver.fieldmanager import fieldset
+from trainwright.embedded.apiserver.fieldmanager.fieldset import FieldSet
+from trainwright.embedded.apiserver.fieldmanager.nodes import Node
+from trainwright.embedded.apiserver.fieldmanager.walk import compare, fields_of
 
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 LIMIT = 256 * 1024

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..equality import same
-from ..errors import StatusError, bad_request
-from . import fieldset, lastapplied
-from .entries import Managed, identity, parts, read, write
-from .fieldset import LEAF, FieldSet
-from .nodes import Node
-from .scale import scaled
-from .updater import Conflicts, Owned, apply, update
-from .walk import check, fields_of
+from trainwright.embedded.apiserver.errors import StatusError, bad_request
+from trainwright.embedded.apiserver.fieldmanager import fieldset, lastapplied
+from trainwright.embedded.apiserver.fieldmanager.entries import Managed, identity, parts, read, write
+from trainwright.embedded.apiserver.fieldmanager.fieldset import LEAF, FieldSet
+from trainwright.embedded.apiserver.fieldmanager.nodes import Node
+from trainwright.embedded.apiserver.fieldmanager.scale import scaled
+from trainwright.embedded.apiserver.fieldmanager.updater import Conflicts, Owned, apply, update
+from trainwright.embedded.apiserver.fieldmanager.walk import check, fields_of
+from trainwright.embedded.apiserver.storage.equality import same
 
 Json = dict[str, Any]
 MAX_UPDATERS = 10

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..equality import same
-from .nodes import ListNode, MapNode, Node
-from .walk import TypedError, item_element
+from trainwright.embedded.apiserver.fieldmanager.nodes import ListNode, MapNode, Node
+from trainwright.embedded.apiserver.fieldmanager.walk import TypedError, item_element
+from trainwright.embedded.apiserver.storage.equality import same
 
 _MISSING: Any = object()
 _ANY = Node(scalar=True)

@@ -9,10 +9,17 @@ nobody owns.
 
 from __future__ import annotations
 
-from . import fieldset
-from .entries import Json, Managed, identity, in_order, parts, write
-from .fieldset import FieldSet
-from .updater import Owned
+from trainwright.embedded.apiserver.fieldmanager import fieldset
+from trainwright.embedded.apiserver.fieldmanager.entries import (
+    Json,
+    Managed,
+    identity,
+    in_order,
+    parts,
+    write,
+)
+from trainwright.embedded.apiserver.fieldmanager.fieldset import FieldSet
+from trainwright.embedded.apiserver.fieldmanager.updater import Owned
 
 VERSION = "autoscaling/v1"
 

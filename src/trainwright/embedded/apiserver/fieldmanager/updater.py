@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from . import fieldset
-from .fieldset import FieldSet
-from .merge import merge
-from .nodes import Node
-from .walk import Comparison, compare, fields_of, remove
+from trainwright.embedded.apiserver.fieldmanager import fieldset
+from trainwright.embedded.apiserver.fieldmanager.fieldset import FieldSet
+from trainwright.embedded.apiserver.fieldmanager.merge import merge
+from trainwright.embedded.apiserver.fieldmanager.nodes import Node
+from trainwright.embedded.apiserver.fieldmanager.walk import Comparison, compare, fields_of, remove
 
 Json = dict[str, Any]
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..equality import same
-from .fieldset import LEAF, FieldSet, build, children_of, is_member
-from .nodes import ListNode, MapNode, Node
+from trainwright.embedded.apiserver.fieldmanager.fieldset import LEAF, FieldSet, build, children_of, is_member
+from trainwright.embedded.apiserver.fieldmanager.nodes import ListNode, MapNode, Node
+from trainwright.embedded.apiserver.storage.equality import same
 
 
 class TypedError(ValueError):

@@ -11,7 +11,7 @@ import datetime
 import json
 from typing import Any
 
-from .table import types
+from trainwright.embedded.apiserver.wire.table import types
 
 MAGIC = b"k8s\x00"
 PACKAGES = {"": "core", "apiextensions.k8s.io": "apiextensions", "meta.k8s.io": "meta"}

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
-from ....schema.quantity import QuantityError, parse_quantity
+from trainwright.schema.quantity import QuantityError, parse_quantity
 
 Converter = Callable[[Any, str, "Decoding"], Any]
 ABSENT: Any = object()

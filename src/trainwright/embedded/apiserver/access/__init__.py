@@ -1,0 +1,1 @@
+"""Who is calling and what they may do: certificates, tokens, RBAC, impersonation, access reviews."""

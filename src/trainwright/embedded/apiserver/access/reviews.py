@@ -1,0 +1,268 @@
+"""Requests that are questions: who am I, may I, is this token good; and token requests. Nothing of them is stored."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+
+from trainwright.embedded.apiserver import errors
+from trainwright.embedded.apiserver.access.authentication import Authenticator
+from trainwright.embedded.apiserver.access.rbac import MASTERS, Attributes, Authorizer
+from trainwright.embedded.apiserver.access.tokens import (
+    AUDIENCE,
+    DEFAULT_SECONDS,
+    MAX_SECONDS,
+    MIN_SECONDS,
+    ServiceAccountTokens,
+    TokenError,
+    user_from,
+)
+from trainwright.embedded.apiserver.api import Api
+from trainwright.embedded.apiserver.errors import Json, bad_request
+from trainwright.embedded.apiserver.fieldmanager.manager import FieldManager
+from trainwright.embedded.apiserver.fieldmanager.nodes import object_node
+from trainwright.embedded.apiserver.http.decoding import parse_body, read_object
+from trainwright.embedded.apiserver.http.requests import Answer, Call, json_answer
+from trainwright.embedded.apiserver.metadata import now_text
+from trainwright.embedded.apiserver.operations.writing import User
+from trainwright.embedded.apiserver.storage.store import Key
+from trainwright.embedded.apiserver.wire import table
+from trainwright.schema import errors as field
+from trainwright.schema.gotext import json_text
+
+TOKEN_SPEC: Json = {
+    "type": "object",
+    "properties": {
+        "audiences": {"type": "array", "items": {"type": "string"}},
+        "expirationSeconds": {"type": "integer"},
+        "boundObjectRef": {"type": "object", "properties": {"name": {"type": "string"}}},
+    },
+}
+
+
+class Reviews:
+    def __init__(
+        self, api: Api, authenticator: Authenticator, authorizer: Authorizer, tokens: ServiceAccountTokens
+    ) -> None:
+        self.api = api
+        self.authenticator = authenticator
+        self.authorizer = authorizer
+        self.tokens = tokens
+        empty: Json = {"metadata": {}, "spec": {"audiences": None, "expirationSeconds": None, "boundObjectRef": None}}
+        self._token_fields = FieldManager(
+            object_node({"type": "object", "properties": {"spec": TOKEN_SPEC}}),
+            "authentication.k8s.io/v1",
+            "TokenRequest",
+            subresource="token",
+            empty=empty,
+        )
+        self._reviews: dict[str, Callable[[Call, Json], Json]] = {
+            "selfsubjectreviews": self._self,
+            "selfsubjectaccessreviews": self._self_access,
+            "subjectaccessreviews": self._access,
+            "localsubjectaccessreviews": self._access,
+            "selfsubjectrulesreviews": self._rules,
+            "tokenreviews": self._token,
+        }
+
+    def answer(self, call: Call) -> Answer:
+        options = call.write_options("CreateOptions")
+        obj = read_object(call, call.served, options.validation)
+        call.served.field_manager().update(None, obj, options.manager, now_text())
+        obj["status"] = self._reviews[call.served.plural](call, obj)
+        if call.served.plural == "selfsubjectreviews":
+            obj["metadata"]["creationTimestamp"] = now_text()
+        elif call.served.plural == "selfsubjectrulesreviews":
+            obj["spec"] = {}  # the question is not repeated
+        return json_answer(201, obj)
+
+    # ------------------------------------------------------------------------------------------------ questions
+
+    def _self(self, call: Call, obj: Json) -> Json:
+        return {"userInfo": call.user.info()}
+
+    def _self_access(self, call: Call, obj: Json) -> Json:
+        return self._decide(call.user, obj.get("spec") or {})
+
+    def _access(self, call: Call, obj: Json) -> Json:
+        spec = obj.get("spec") or {}
+        faults: list[field.FieldError] = []
+        if not spec.get("user") and not spec.get("groups"):
+            faults.append(field.invalid("spec.user", "", "at least one of user or group must be specified"))
+        wanted = (spec.get("resourceAttributes") or {}).get("namespace", "")
+        path = spec.get("nonResourceAttributes")
+        if call.served.namespaced and path is not None:
+            shown = json_text({"Path": path.get("path", ""), "Verb": path.get("verb", "")})
+            text = f"{shown}: disallowed on this kind of request"
+            faults.append(field.invalid("spec.nonResourceAttributes", field.OMITTED, text))
+        elif call.served.namespaced and wanted != call.namespace:
+            text = "must match metadata.namespace"
+            faults.append(field.invalid("spec.resourceAttributes.namespace", wanted, text))
+        if faults:
+            raise errors.invalid(call.served.group, "", "", faults)
+        user = User(spec.get("user", ""), spec.get("uid", ""), tuple(spec.get("groups") or ()), spec.get("extra") or {})
+        return self._decide(user, spec)
+
+    def _decide(self, user: User, spec: Json) -> Json:
+        resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+        if (resource is None) == (path is None):
+            if resource is None:
+                text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+                fault = field.invalid("spec.resourceAttributes", None, text)
+            else:
+                text = "cannot be specified in combination with resourceAttributes"
+                shown = json_text({"Path": (path or {}).get("path", ""), "Verb": (path or {}).get("verb", "")})
+                fault = field.invalid("spec.nonResourceAttributes", field.OMITTED, f"{shown}: {text}")
+            raise errors.invalid("authorization.k8s.io", "", "", [fault])
+        if resource is not None:
+            wanted = Attributes(
+                user,
+                resource.get("verb", ""),
+                resource.get("group", ""),
+                resource.get("resource", ""),
+                resource.get("subresource", ""),
+                resource.get("namespace", ""),
+                resource.get("name", ""),
+            )
+        else:
+            wanted = Attributes(user, (path or {}).get("verb", ""), path=(path or {}).get("path", "/"))
+        allowed, reason = self.authorizer.decide(wanted)
+        return {"allowed": allowed, "reason": reason} if reason else {"allowed": allowed}
+
+    def _rules(self, call: Call, obj: Json) -> Json:
+        namespace = (obj.get("spec") or {}).get("namespace", "")
+        if not namespace:
+            raise bad_request("no namespace on request")
+        rules = self.authorizer.rules_of(call.user, namespace)
+        resource = [_resource_rule(rule) for rule in rules if not rule.get("nonResourceURLs")]
+        paths = [
+            {"verbs": r["verbs"], "nonResourceURLs": r["nonResourceURLs"]} for r in rules if r.get("nonResourceURLs")
+        ]
+        if MASTERS in call.user.groups:
+            resource.insert(0, {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]})
+            paths.insert(0, {"verbs": ["*"], "nonResourceURLs": ["*"]})
+        if "system:authenticated" in call.user.groups:
+            for group, plurals in (
+                ("authorization.k8s.io", ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]),
+                ("authentication.k8s.io", ["selfsubjectreviews"]),
+            ):
+                resource.append({"verbs": ["create"], "apiGroups": [group], "resources": plurals})
+            urls = [
+                "/api",
+                "/api/*",
+                "/apis",
+                "/apis/*",
+                "/healthz",
+                "/livez",
+                "/openapi",
+                "/openapi/*",
+                "/readyz",
+                "/version",
+                "/version/",
+            ]
+            paths.append({"verbs": ["get"], "nonResourceURLs": urls})
+        return {"resourceRules": resource, "nonResourceRules": paths, "incomplete": False}
+
+    def _token(self, call: Call, obj: Json) -> Json:
+        spec = obj.get("spec") or {}
+        token = spec.get("token", "")
+        if not token:
+            raise bad_request("token is required for TokenReview in authentication")
+        audiences = spec.get("audiences") or [AUDIENCE]
+        try:
+            claims = self.tokens.claims_of(token)
+        except TokenError as error:
+            user = self.authenticator.user_of_token(token)
+            if user is None:
+                return {"user": {}, "error": f"[invalid bearer token, {error}]"}
+            return {"authenticated": True, "user": user.info(), "audiences": [AUDIENCE]}
+        common = [audience for audience in audiences if audience in claims["aud"]]
+        if not common:
+            text = (
+                f"token audiences {_go_list(claims['aud'])} is invalid for the target audiences {_go_list(audiences)}"
+            )
+            return {"user": {}, "error": f"[invalid bearer token, {text}]"}
+        return {"authenticated": True, "user": user_from(claims).info(), "audiences": common}
+
+    # ------------------------------------------------------------------------------------------------ tokens
+
+    def token_request(self, call: Call) -> Answer:
+        if call.method != "POST":
+            raise errors.method_not_allowed()
+        stored = self.api.state.get(Key("serviceaccounts", call.namespace, call.name))
+        if stored is None:
+            raise errors.not_found("", "serviceaccounts", call.name)
+        value, _ = parse_body(call, call.served)
+        try:
+            request, _ = table.decode("authentication/v1.TokenRequest", value)
+        except ValueError as error:
+            raise bad_request(f'TokenRequest in version "v1" cannot be handled as a TokenRequest: {error}') from None
+        named = (request.get("metadata") or {}).get("name")
+        if named and named != call.name:
+            fault = field.invalid("metadata.name", named, "must match the service account name if specified")
+            raise errors.invalid("authentication.k8s.io", "TokenRequest", call.name, [fault])
+        spec = request.get("spec") or {}
+        seconds = spec.get("expirationSeconds")
+        seconds = DEFAULT_SECONDS if seconds is None else seconds
+        at = "spec.expirationSeconds"
+        if seconds < MIN_SECONDS:
+            fault = field.invalid(at, seconds, "may not specify a duration less than 10 minutes")
+            raise errors.invalid("authentication.k8s.io", "TokenRequest", "", [fault])
+        if seconds > MAX_SECONDS:
+            fault = field.invalid(at, seconds, "may not specify a duration larger than 2^32 seconds")
+            raise errors.invalid("authentication.k8s.io", "TokenRequest", "", [fault])
+        bound = self._bound(call, spec.get("boundObjectRef"))
+        audiences = spec.get("audiences") or [AUDIENCE]
+        token, end = self.tokens.issue(call.served.whole_object(stored.data), audiences, seconds, bound)
+        moment = datetime.datetime.fromtimestamp(end, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        meta: Json = {
+            "name": call.name,
+            "namespace": call.namespace,
+            "uid": stored.uid,
+            "creationTimestamp": now_text(),
+        }
+        mine: Json = {"metadata": {}, "spec": {name: value for name, value in spec.items() if value is not None}}
+        mine["spec"]["expirationSeconds"] = seconds
+        self._token_fields.update(None, mine, call.write_options("CreateOptions").manager, now_text())
+        meta["managedFields"] = mine["metadata"].get("managedFields")
+        body: Json = {
+            "kind": "TokenRequest",
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": meta,
+            "spec": {
+                **spec,
+                "audiences": audiences,
+                "expirationSeconds": seconds,
+                "boundObjectRef": spec.get("boundObjectRef"),
+            },
+            "status": {"token": token, "expirationTimestamp": moment},
+        }
+        return json_answer(201, body)
+
+    def _bound(self, call: Call, reference: Json | None) -> Json | None:
+        if not reference:
+            return None
+        kind = reference.get("kind", "")
+        resource = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}.get(kind)
+        if resource is None or reference.get("apiVersion") != "v1":
+            group, _, version = reference.get("apiVersion", "").rpartition("/")
+            raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
+        namespace = "" if kind == "Node" else call.namespace
+        stored = self.api.state.get(Key(resource, namespace, reference.get("name", "")))
+        if stored is None:
+            raise errors.not_found("", resource, reference.get("name", ""))
+        if reference.get("uid") and reference["uid"] != stored.uid:
+            text = (
+                f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record."
+                " The object might have been deleted and then recreated"
+            )
+            raise errors.conflict("", kind, reference["name"], text)
+        return {"kind": kind, "name": stored.key.name, "uid": stored.uid}
+
+
+def _resource_rule(rule: Json) -> Json:
+    return {name: rule[name] for name in ("verbs", "apiGroups", "resources", "resourceNames") if rule.get(name)}
+
+
+def _go_list(values: list[str]) -> str:
+    return "[" + " ".join(f'"{value}"' for value in values) + "]"

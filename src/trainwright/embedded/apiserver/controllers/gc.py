@@ -1,0 +1,215 @@
+"""The garbage collector: objects whose owners are gone, foreground deletion, orphaning.
+
+In: every event. Out: deletes of dependents, owner references taken off, the finalizers `foregroundDeletion` and
+`orphan` taken off. Level-based: it looks at a key and decides from the present state, so a lost wake-up only delays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from trainwright.embedded.apiserver.controllers.peers import COLLECTOR
+from trainwright.embedded.apiserver.errors import Json, StatusError
+from trainwright.embedded.apiserver.operations import deletion, writing
+from trainwright.embedded.apiserver.operations.deletion import FOREGROUND, ORPHAN, DeleteOptions
+from trainwright.embedded.apiserver.operations.writing import SYSTEM, WriteOptions
+from trainwright.embedded.apiserver.storage.state import Event, Stored
+from trainwright.embedded.apiserver.storage.store import Key
+from trainwright.embedded.apiserver.types import Type
+
+if TYPE_CHECKING:
+    from trainwright.embedded.apiserver.api import Api
+
+log = logging.getLogger(__name__)
+OPTIONS = WriteOptions(manager="garbage-collector")
+RETRY_SECONDS = 1.0
+
+
+class GarbageCollector:
+    """`observe` notes what to look at; `run` looks."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        self._todo: dict[Key, None] = {}
+        self._wake = asyncio.Event()
+
+    def start(self) -> None:
+        state = self.api.state
+        for table in state.tables.values():
+            for stored in table.objects.values():
+                if stored.owners or stored.deleting:
+                    self._todo[stored.key] = None
+        state.listeners.append(self.observe)
+        self._wake.set()
+
+    def observe(self, event: Event) -> None:
+        current = event.current
+        if event.type == "DELETED":
+            for key in self.api.state.dependents.get(current.uid, ()):
+                self._add(key)
+            for owner in current.owners:
+                self._look_at_owner(owner)
+            return
+        if current.deleting:
+            self._add(current.key)
+        if current.owners and any(owner not in self.api.state.uids for owner in current.owners):
+            self._add(current.key)
+        if event.previous is not None and event.previous.owners != current.owners:
+            for owner in event.previous.owners:
+                self._look_at_owner(owner)
+
+    def _look_at_owner(self, uid: str) -> None:
+        key = self.api.state.uids.get(uid)
+        if key is not None:
+            stored = self.api.state.get(key)
+            if stored is not None and stored.deleting:
+                self._add(key)
+
+    def _add(self, key: Key) -> None:
+        self._todo[key] = None
+        self._wake.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            await asyncio.sleep(0.005)  # a cascade arrives in bursts
+            await self.api.peers.give_way(COLLECTOR)
+            todo, self._todo = self._todo, {}
+            failed = False
+            for key in todo:
+                try:
+                    await self._process(key)
+                except StatusError as error:
+                    if error.code == 404:
+                        continue
+                    if error.code != 409:
+                        log.info("garbage collection of %s will be tried again: %s", "/".join(key), error)
+                    self._todo[key] = None
+                    failed = True
+            if failed:
+                asyncio.get_running_loop().call_later(RETRY_SECONDS, self._wake.set)
+
+    async def _process(self, key: Key) -> None:
+        stored = self.api.state.head(key)
+        served = self.api.registry.by_resource(key.resource)
+        if stored is None or served is None:
+            return
+        if stored.deleting:
+            finalizers = stored.decode()["metadata"].get("finalizers") or []
+            if ORPHAN in finalizers:
+                await self._orphan(served, stored)
+                return
+            if FOREGROUND in finalizers:
+                await self._foreground(served, stored)
+        elif stored.owners:
+            await self._check_owners(served, stored)
+
+    # ------------------------------------------------------------------------------------------------ dependents
+
+    def _owner_exists(self, dependent: Stored, reference: Json) -> Stored | None:
+        """The owner, if it lives where the reference says: same namespace or cluster-wide, same kind, name and UID."""
+        key = self.api.state.uids.get(reference.get("uid", ""))
+        if key is None or key.name != reference.get("name"):
+            return None
+        if key.namespace and key.namespace != dependent.key.namespace:
+            return None
+        owner = self.api.registry.by_resource(key.resource)
+        group = reference.get("apiVersion", "").rpartition("/")[0]
+        if owner is None or owner.kind != reference.get("kind") or owner.group != group:
+            return None
+        return self.api.state.head(key)
+
+    async def _check_owners(self, served: Type, stored: Stored) -> None:
+        references = stored.decode()["metadata"].get("ownerReferences") or []
+        dangling: list[Json] = []
+        waiting: list[Json] = []
+        solid: list[Json] = []
+        for reference in references:
+            owner = self._owner_exists(stored, reference)
+            if owner is None:
+                dangling.append(reference)
+            elif owner.deleting and FOREGROUND in (owner.decode()["metadata"].get("finalizers") or []):
+                waiting.append(reference)
+            else:
+                solid.append(reference)
+        if not dangling and not waiting:
+            return
+        if solid:
+            await self._drop_references(served, stored, {r.get("uid", "") for r in (*dangling, *waiting)})
+            return
+        policy = "Background"
+        if waiting and self._blocking_dependents(stored.uid):
+            # Its own dependents hold it back in turn, so that the order holds all the way down.
+            policy = "Foreground"
+        options = DeleteOptions(policy=self._policy(stored, policy), uid=stored.uid)
+        await deletion.delete(self.api, served, stored.key, options, SYSTEM)
+
+    @staticmethod
+    def _policy(stored: Stored, policy: str) -> str:
+        finalizers = stored.decode()["metadata"].get("finalizers") or []
+        if ORPHAN in finalizers:
+            return "Orphan"
+        return "Foreground" if FOREGROUND in finalizers else policy
+
+    async def _drop_references(self, served: Type, stored: Stored, uids: set[str]) -> None:
+        def compute(obj: Json | None) -> Json:
+            assert obj is not None
+            meta = obj["metadata"]
+            kept = [r for r in meta.get("ownerReferences") or [] if r.get("uid") not in uids]
+            if kept:
+                meta["ownerReferences"] = kept
+            else:
+                meta.pop("ownerReferences", None)
+            return obj
+
+        await writing.update(
+            self.api, served, stored.key, compute, OPTIONS, SYSTEM, precondition_uid=stored.uid, retry=True
+        )
+
+    # ------------------------------------------------------------------------------------------------ owners
+
+    def _blocking_dependents(self, uid: str) -> list[Key]:
+        found = []
+        for key in self.api.state.dependents.get(uid, ()):
+            stored = self.api.state.head(key)
+            if stored is None:
+                continue
+            for reference in stored.decode()["metadata"].get("ownerReferences") or []:
+                if reference.get("uid") == uid and reference.get("blockOwnerDeletion"):
+                    found.append(key)
+        return found
+
+    async def _foreground(self, served: Type, stored: Stored) -> None:
+        for key in list(self.api.state.dependents.get(stored.uid, ())):
+            dependent = self.api.state.head(key)
+            kind = self.api.registry.by_resource(key.resource)
+            if dependent is not None and kind is not None and not dependent.deleting:
+                await self._check_owners(kind, dependent)
+        if not self._blocking_dependents(stored.uid):
+            await self._remove_finalizer(served, stored, FOREGROUND)
+
+    async def _orphan(self, served: Type, stored: Stored) -> None:
+        for key in list(self.api.state.dependents.get(stored.uid, ())):
+            dependent = self.api.state.head(key)
+            kind = self.api.registry.by_resource(key.resource)
+            if dependent is not None and kind is not None:
+                await self._drop_references(kind, dependent, {stored.uid})
+        await self._remove_finalizer(served, stored, ORPHAN)
+
+    async def _remove_finalizer(self, served: Type, stored: Stored, name: str) -> None:
+        def compute(obj: Json | None) -> Json:
+            assert obj is not None
+            meta = obj["metadata"]
+            kept = [f for f in meta.get("finalizers") or [] if f != name]
+            if kept:
+                meta["finalizers"] = kept
+            else:
+                meta.pop("finalizers", None)
+            return obj
+
+        await writing.update(
+            self.api, served, stored.key, compute, OPTIONS, SYSTEM, precondition_uid=stored.uid, retry=True
+        )

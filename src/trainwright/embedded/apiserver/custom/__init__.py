@@ -1,0 +1,1 @@
+"""Custom resources: the rules of a kind that comes from a CustomResourceDefinition."""

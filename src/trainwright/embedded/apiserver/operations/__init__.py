@@ -1,0 +1,1 @@
+"""What a client can do with objects: read, watch, create, update, patch, delete, and their subresources."""

@@ -1,0 +1,148 @@
+"""`GET pods/{name}/log`: checked here, answered by the pod's node.
+
+The node is found as in Kubernetes: the pod's `spec.nodeName`, the Node's InternalIP and kubelet port, TLS by the
+cluster's CA, and a bearer token that server and node share.
+"""
+
+from __future__ import annotations
+
+import ssl
+import urllib.parse
+
+import aiohttp
+from aiohttp import web
+
+from trainwright.embedded.apiserver import errors
+from trainwright.embedded.apiserver.api import Api
+from trainwright.embedded.apiserver.errors import Json, StatusError, bad_request
+from trainwright.embedded.apiserver.http.requests import Call
+from trainwright.embedded.apiserver.storage.store import Key
+from trainwright.embedded.apiserver.wire.table import DecodeError, parse_time
+from trainwright.schema import errors as field
+
+PASSED = ("follow", "previous", "sinceSeconds", "sinceTime", "timestamps", "tailLines", "limitBytes", "stream")
+CONNECT_SECONDS = 10.0
+
+
+class Kubelet:
+    """The way to the nodes. Made at wiring time; without it logs cannot be had."""
+
+    def __init__(self, ca: str, token: str) -> None:
+        self._ca = ca
+        self._token = token
+        self._session: aiohttp.ClientSession | None = None
+
+    def session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            context = ssl.create_default_context(cafile=self._ca)
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
+            connector = aiohttp.TCPConnector(ssl=context, limit=0)
+            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
+        return self._session
+
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._token}"}
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+def _check_options(call: Call) -> None:
+    query = call.query
+    faults: list[field.FieldError] = []
+    since = query.integer("sinceSeconds")
+    tail = query.integer("tailLines")
+    limit = query.integer("limitBytes")
+    if tail is not None and tail < 0:
+        faults.append(field.invalid("tailLines", tail, "must be greater than or equal to 0"))
+    if limit is not None and limit < 1:
+        faults.append(field.invalid("limitBytes", limit, "must be greater than 0"))
+    if since is not None and query.get("sinceTime"):
+        text = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+        faults.append(field.forbidden("[]", text))
+    elif since is not None and since < 1:
+        faults.append(field.invalid("sinceSeconds", since, "must be greater than 0"))
+    if faults:
+        raise errors.invalid("", "PodLogOptions", call.name, faults)
+    if query.get("sinceTime"):
+        try:
+            parse_time(query.get("sinceTime"))
+        except DecodeError as error:
+            raise bad_request(str(error)) from None
+
+
+def _container(call: Call, pod: Json) -> str:
+    """The container asked for, or the only one there is."""
+    spec = pod.get("spec") or {}
+    names = [str(c.get("name")) for c in spec.get("containers") or ()]
+    init = [str(c.get("name")) for c in spec.get("initContainers") or ()]
+    wanted = call.query.get("container")
+    if not wanted:
+        if len(names) == 1:
+            return names[0]
+        text = f"a container name must be specified for pod {call.name}, choose one of: [{' '.join(names)}]"
+        if init:
+            text += f" or one of the init containers: [{' '.join(init)}]"
+        raise bad_request(text)
+    if wanted not in names and wanted not in init:
+        raise bad_request(f"container {wanted} is not valid for pod {call.name}")
+    return wanted
+
+
+def _address(api: Api, pod: Json) -> str:
+    """`host:port` of the node's own server."""
+    node_name = (pod.get("spec") or {}).get("nodeName", "")
+    stored = api.state.get(Key("nodes", "", node_name))
+    if stored is None:
+        raise errors.not_found("", "pods", node_name)  # the real server names the resource of the request
+    status = stored.decode().get("status") or {}
+    port = ((status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}).get("Port", 0)
+    for address in status.get("addresses") or ():
+        if address.get("type") == "InternalIP" and port:
+            return f"{address['address']}:{port}"
+    raise StatusError(500, f"node {node_name} says neither its InternalIP nor its kubelet port", reason="InternalError")
+
+
+async def log(api: Api, kubelet: Kubelet | None, call: Call, request: web.BaseRequest) -> web.StreamResponse | None:
+    """Streams the node's answer; None if the pod has no node yet (an empty log)."""
+    _check_options(call)
+    stored = api.state.get(Key("pods", call.namespace, call.name))
+    if stored is None:
+        raise errors.not_found("", "pods", call.name)
+    pod = call.served.whole_object(stored.data)
+    container = _container(call, pod)
+    if not (pod.get("spec") or {}).get("nodeName"):
+        return None
+    address = _address(api, pod)
+    if kubelet is None:
+        raise StatusError(503, "this server was started without a way to its nodes, so it has no logs")
+    quoted = [urllib.parse.quote(part, safe="") for part in (call.namespace, call.name, container)]
+    query = urllib.parse.urlencode([(name, call.query.get(name)) for name in PASSED if call.query.has(name)])
+    url = f"https://{address}/containerLogs/{'/'.join(quoted)}" + (f"?{query}" if query else "")
+    return await _relay(kubelet, url, request)
+
+
+async def _relay(kubelet: Kubelet, url: str, request: web.BaseRequest) -> web.StreamResponse:
+    try:
+        upstream = await kubelet.session().get(url, headers=kubelet.headers())
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        host = urllib.parse.urlsplit(url).netloc
+        raise StatusError(503, f"the node at {host} does not answer: {error or type(error).__name__}") from None
+    async with upstream:
+        if upstream.status != 200:
+            text = (await upstream.content.read(65536)).decode(errors="replace").strip()
+            code = upstream.status if 400 <= upstream.status < 500 else 500
+            raise StatusError(code, text or f"the node answered {upstream.status}")
+        response = web.StreamResponse(status=200, headers={"Content-Type": "text/plain"})
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        try:
+            async for data in upstream.content.iter_any():
+                await response.write(data)
+        except (aiohttp.ClientError, ConnectionError):
+            # One side left in the middle; the client sees a short answer, as with a real kubelet.
+            return response
+        await response.write_eof()
+        return response

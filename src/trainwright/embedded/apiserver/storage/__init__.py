@@ -1,0 +1,1 @@
+"""The objects: in memory with their history, and on disk."""

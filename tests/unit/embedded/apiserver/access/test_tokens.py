@@ -1,0 +1,81 @@
+"""Service account tokens: good while their account and their pod are, and only if we signed them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from trainwright.embedded.apiserver.access.tokens import ServiceAccountTokens, TokenError
+from trainwright.embedded.apiserver.operations import deletion
+from trainwright.embedded.apiserver.operations.deletion import DeleteOptions
+from trainwright.embedded.apiserver.operations.writing import SYSTEM
+from trainwright.embedded.apiserver.storage.store import Key
+
+KEY = b"k" * 32
+
+
+async def account(core: Any) -> Any:
+    return await core.create("serviceaccounts", {"metadata": {"name": "robot"}})
+
+
+async def test_a_token_names_its_account_and_groups(core: Any) -> None:
+    tokens = ServiceAccountTokens(core.api, KEY)
+    made = await account(core)
+    user = tokens.user_of(tokens.issue(made, [], 600, None)[0])
+    assert user.name == "system:serviceaccount:default:robot"
+    assert user.uid == made["metadata"]["uid"]
+    assert user.groups == ("system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated")
+
+
+async def test_a_token_ends(core: Any) -> None:
+    tokens = ServiceAccountTokens(core.api, KEY)
+    with pytest.raises(TokenError, match="has expired"):
+        tokens.claims_of(tokens.issue(await account(core), [], -1, None)[0])
+
+
+async def test_a_token_ends_with_its_account_even_if_another_of_that_name_comes(core: Any) -> None:
+    tokens = ServiceAccountTokens(core.api, KEY)
+    token, _ = tokens.issue(await account(core), [], 600, None)
+    key = Key("serviceaccounts", "default", "robot")
+    await deletion.delete(core.api, core.served("serviceaccounts"), key, DeleteOptions(), SYSTEM)
+    with pytest.raises(TokenError, match="the serviceaccount of this service account token is gone"):
+        tokens.claims_of(token)
+    await account(core)
+    with pytest.raises(TokenError, match="is gone"):
+        tokens.claims_of(token)
+
+
+async def test_a_bound_token_needs_its_object(core: Any) -> None:
+    tokens = ServiceAccountTokens(core.api, KEY)
+    made = await account(core)
+    secret = await core.create("secrets", {"metadata": {"name": "s"}})
+    bound = {"kind": "Secret", "name": "s", "uid": secret["metadata"]["uid"]}
+    assert tokens.claims_of(tokens.issue(made, [], 600, bound)[0])
+    with pytest.raises(TokenError, match="the secret of this service account token is gone"):
+        tokens.claims_of(tokens.issue(made, [], 600, {**bound, "uid": "other"})[0])
+
+
+async def test_audiences_are_checked(core: Any) -> None:
+    tokens = ServiceAccountTokens(core.api, KEY)
+    token, _ = tokens.issue(await account(core), ["vault"], 600, None)
+    with pytest.raises(TokenError, match="for another audience"):
+        tokens.user_of(token)
+    assert tokens.user_of(token, "vault").name == "system:serviceaccount:default:robot"
+
+
+async def test_only_what_we_signed_is_good(core: Any) -> None:
+    tokens = ServiceAccountTokens(core.api, KEY)
+    token, _ = tokens.issue(await account(core), [], 600, None)
+    head, body, signature = token.split(".")
+    claims = json.loads(base64.urlsafe_b64decode(body + "=="))
+    claims["sub"] = "system:serviceaccount:kube-system:root"
+    forged = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    none = base64.urlsafe_b64encode(b'{"alg":"none","typ":"JWT"}').decode().rstrip("=")
+    for wrong in (f"{head}.{forged}.{signature}", f"{none}.{body}.", f"{head}.{body}", "x", f"{head}.{body}.ä"):
+        with pytest.raises(TokenError):
+            tokens.claims_of(wrong)
+    with pytest.raises(TokenError, match="the signature is not ours"):
+        ServiceAccountTokens(core.api, b"other" * 8).claims_of(token)

@@ -36,7 +36,6 @@ LIMITS = {"torch, 2 nodes": 1.0, "torch, 10000 nodes / 2 nodes": 1.5, "whole com
 CASES = Path(__file__).parent.parent / "tests" / "conformance" / "cases"
 TORCH = CASES / "torch-example01-multinode" / "input.yaml"
 MPI = CASES / "mpi-deepspeed-4nodes-gpu" / "input.yaml"
-Json = dict[str, Any]
 
 
 class Case:

@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 # Which files hold which kinds; everything those kinds refer to comes along.
 KINDS: dict[str, list[str]] = {
@@ -72,10 +72,10 @@ _ANYTHING = (
 _EXTRA = ("io.k8s.api.batch.v1.JobTemplateSpec",)
 
 
-def extract(module: Path) -> JSON:
+def extract(module: Path) -> Json:
     """The compact document; the order is sorted, so that it is the same on every machine."""
     specs = module / "api" / "openapi-spec" / "v3"
-    found: dict[str, JSON] = {}
+    found: dict[str, Json] = {}
     kinds: dict[str, str] = {}
     for file, names in KINDS.items():
         schemas = json.loads((specs / f"{file}_openapi.json").read_text())["components"]["schemas"]
@@ -91,7 +91,7 @@ def extract(module: Path) -> JSON:
                     kinds[full] = _short(name)
     for kind in _META:
         kinds[f"meta.k8s.io/v1/{kind}" if kind != "Status" else "v1/Status"] = f"meta.v1.{kind}"
-    definitions: JSON = {}
+    definitions: Json = {}
     queue = [name for name in found if _short(name) in set(kinds.values())] + list(_EXTRA)
     while queue:
         name = queue.pop()
@@ -119,7 +119,7 @@ def _references(node: Any) -> list[str]:
     return []
 
 
-def _stripped(name: str, schema: JSON) -> JSON:
+def _stripped(name: str, schema: Json) -> Json:
     if name in _ANYTHING:
         return {"x-kubernetes-preserve-unknown-fields": True}
     result = _node(schema)
@@ -127,7 +127,7 @@ def _stripped(name: str, schema: JSON) -> JSON:
     return result
 
 
-def _node(schema: JSON) -> JSON:
+def _node(schema: Json) -> Json:
     alternatives = schema.get("oneOf") or schema.get("anyOf")
     if alternatives and {"string"} < {part.get("type") for part in alternatives}:
         # Quantities and IntOrString: what CRDs call int-or-string.
@@ -136,7 +136,7 @@ def _node(schema: JSON) -> JSON:
         # A reference with siblings is spelled allOf in OpenAPI 3.0.
         schema = {**schema, **schema["allOf"][0]}
         schema.pop("allOf")
-    out: JSON = {}
+    out: Json = {}
     for key, value in schema.items():
         if key == "description":
             continue

@@ -6,14 +6,11 @@ In: the directories of their Go modules. Out: CRD documents.
 
 from __future__ import annotations
 
-from typing import Any
-
 import gomodules
 import yaml
 
 from trainwright.api.crds import without_descriptions
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 _SOURCES = {
     "jobsets": (gomodules.JOBSET, "config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml"),
@@ -22,17 +19,17 @@ _SOURCES = {
 }
 
 
-def crds() -> dict[str, JSON]:
+def crds() -> dict[str, Json]:
     """Each CRD by the name of its file."""
     found = {}
     for name, (module, path) in _SOURCES.items():
-        crd: JSON = yaml.safe_load((gomodules.directory(module) / path).read_text())
+        crd: Json = yaml.safe_load((gomodules.directory(module) / path).read_text())
         found[name] = _clean(crd)
     _add_network_topology(found["volcano-podgroups"])
     return found
 
 
-def _clean(crd: JSON) -> JSON:
+def _clean(crd: Json) -> Json:
     annotations = {
         key: value
         for key, value in (crd["metadata"].get("annotations") or {}).items()
@@ -46,7 +43,7 @@ def _clean(crd: JSON) -> JSON:
     return {"apiVersion": crd["apiVersion"], "kind": crd["kind"], "metadata": metadata, "spec": spec}
 
 
-def _add_network_topology(crd: JSON) -> None:
+def _add_network_topology(crd: Json) -> None:
     """Volcano 1.10 does not know networkTopology yet; 1.11 and later have it in this shape."""
     for version in crd["spec"]["versions"]:
         spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]

@@ -12,15 +12,15 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.quantity import parse_quantity
-from trainwright.testing.rest import Object
 
 UNORDERED = {"volumes": "name", "volumeMounts": "mountPath", "ports": "containerPort", "imagePullSecrets": "name"}
 QUANTITIES = ("limits", "requests", "minResources")
 OURS = ("app.kubernetes.io/managed-by", "trainer.kubeflow.org/trainjob-name", "trainer.kubeflow.org/runtime-revision")
 
 
-def keyed(objects: Iterable[Object], *, namespace: str, ordered_env: bool) -> dict[str, Object]:
+def keyed(objects: Iterable[Json], *, namespace: str, ordered_env: bool) -> dict[str, Json]:
     """Comparable children by kind and name; `namespace` is the one they were made in."""
     return {
         f"{item['kind']}/{item['metadata']['name']}": comparable(item, namespace, ordered_env)
@@ -29,12 +29,12 @@ def keyed(objects: Iterable[Object], *, namespace: str, ordered_env: bool) -> di
     }
 
 
-def is_revision(item: Object) -> bool:
+def is_revision(item: Json) -> bool:
     """The runtime as it was: kept in another way than the reference keeps it (deviation D25)."""
     return bool(item["kind"] == "ControllerRevision" or item["metadata"]["name"].endswith("-runtime-snapshot"))
 
 
-def comparable(item: Object, namespace: str, ordered_env: bool) -> Object:
+def comparable(item: Json, namespace: str, ordered_env: bool) -> Json:
     item = json.loads(json.dumps(item).replace(namespace, "<namespace>"))
     metadata = item["metadata"]
     metadata.pop("namespace", None)
@@ -52,11 +52,11 @@ def comparable(item: Object, namespace: str, ordered_env: bool) -> Object:
         item["data"] = dict.fromkeys(data, "<script>")
     elif "ca.crt" in data:
         data["ca.crt"] = "<generated>"
-    plain: Object = _plain(item, "", ordered_env)
+    plain: Json = _plain(item, "", ordered_env)
     return plain
 
 
-def env_order_is_chance(documents: Iterable[Object]) -> bool:
+def env_order_is_chance(documents: Iterable[Json]) -> bool:
     """The reference runs two plugins over XGBoost and Flux jobs in an order that changes from start to start."""
     policies = [document.get("spec", {}).get("mlPolicy") or {} for document in documents]
     return any("xgboost" in policy or "flux" in policy for policy in policies)

@@ -16,10 +16,11 @@ from trainwright.client import Client
 from trainwright.operator.certificates import Policy
 from trainwright.operator.configfile import parse
 from trainwright.operator.manager import Operator
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.controlplane import RealControlPlane, documents
 from trainwright.testing.operators import OperatorInThread
 from trainwright.testing.processes import free_port
-from trainwright.testing.rest import Object, Refused
+from trainwright.testing.rest import Refused
 
 MANIFESTS = Path(trainwright.__file__).parent / "manifests"
 NAMESPACE = "kubeflow-system"
@@ -55,7 +56,7 @@ class Installation:
         self.progress_port = free_port()
         self.policy = policy or Policy("operator.test.svc", addresses=("127.0.0.1",))
         self.lease_seconds = lease_seconds
-        self.objects: list[Object] = []
+        self.objects: list[Json] = []
         self.operator: OperatorInThread
 
     def __enter__(self) -> Installation:
@@ -124,22 +125,22 @@ featureGates: {{TrainJobStatus: {str(self.overlay == "progress").lower()}}}
 """
 
     @property
-    def roles(self) -> list[Object]:
+    def roles(self) -> list[Json]:
         """What the overlay grants to the operator."""
         kinds = ("Role", "ClusterRole")
         return [it for it in self._render() if it["kind"] in kinds and "public" not in it["metadata"]["name"]]
 
-    def _render(self) -> list[Object]:
+    def _render(self) -> list[Json]:
         kubectl = self.plane.programs.program("kubectl")
         folder = (MANIFESTS / "overlays" / self.overlay).resolve()
         done = subprocess.run([kubectl, "kustomize", str(folder)], check=True, capture_output=True, timeout=60)
         return list(documents(done.stdout.decode()))
 
-    def _path(self, item: Object) -> str:
+    def _path(self, item: Json) -> str:
         return f"{COLLECTIONS[item['kind']]}/{item['metadata']['name']}"
 
 
-def refusal(plane: RealControlPlane, path: str, body: Object) -> str:
+def refusal(plane: RealControlPlane, path: str, body: Json) -> str:
     """The message with which a create is refused."""
     try:
         plane.admin.create(path, body)

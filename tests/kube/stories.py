@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.nodes import OUTCOME_VARIABLE
 from trainwright.testing.oracle import has_condition
-from trainwright.testing.rest import Object, Rest
+from trainwright.testing.rest import Rest
 
 Story = Callable[[Rest, str], None]
 
@@ -25,7 +26,7 @@ def jobsets(namespace: str) -> str:
     return f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{namespace}/jobsets"
 
 
-def runtime(name: str, policy: Object, **spec: object) -> Object:
+def runtime(name: str, policy: Json, **spec: object) -> Json:
     step = {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}}
     pod = {"spec": {"containers": [{"name": "node", "image": "none"}]}}
     node = {"name": "node", "template": {"metadata": step, "spec": {"backoffLimit": 0, "template": pod}}}
@@ -37,7 +38,7 @@ def runtime(name: str, policy: Object, **spec: object) -> Object:
     }
 
 
-def trainjob(name: str, runtime: str, outcome: str = "complete", **spec: object) -> Object:
+def trainjob(name: str, runtime: str, outcome: str = "complete", **spec: object) -> Json:
     trainer = {"numNodes": 2, "env": [{"name": OUTCOME_VARIABLE, "value": outcome}]}
     reference = {"name": runtime, "kind": "TrainingRuntime"}
     return {
@@ -52,16 +53,16 @@ TORCH = {"numNodes": 1, "torch": {}}
 MPI = {"numNodes": 1, "mpi": {"mpiImplementation": "OpenMPI", "numProcPerNode": 1, "runLauncherAsNode": True}}
 
 
-def create(rest: Rest, namespace: str, *items: Object) -> None:
+def create(rest: Rest, namespace: str, *items: Json) -> None:
     for item in items:
         plural = "trainjobs" if item["kind"] == "TrainJob" else "trainingruntimes"
         rest.create(f"{base(namespace)}/{plural}", item)
 
 
-def until_state(rest: Rest, namespace: str, state: str, name: str = "job") -> Object:
+def until_state(rest: Rest, namespace: str, state: str, name: str = "job") -> Json:
     """The TrainJob says so in `status.state`, and a finished one in its conditions too."""
 
-    def holds(job: Object | None) -> bool:
+    def holds(job: Json | None) -> bool:
         if job is None or job.get("status", {}).get("state") != state:
             return False
         return state not in ("Complete", "Failed") or has_condition(job, state)

@@ -16,9 +16,9 @@ import yaml
 
 from kube.equality import env_order_is_chance, is_revision, keyed
 from kube.installation import Installation
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.controlplane import RealControlPlane, documents
 from trainwright.testing.ownership import owned_fields
-from trainwright.testing.rest import Object
 
 CASES = Path(__file__).resolve().parents[1] / "conformance" / "cases"
 NAMES = sorted(folder.name for folder in CASES.iterdir())
@@ -42,7 +42,7 @@ NAMESPACED = {
 }
 
 
-def collection(item: Object, namespace: str) -> str:
+def collection(item: Json, namespace: str) -> str:
     if item["kind"] in CLUSTER_SCOPED:
         return CLUSTER_SCOPED[item["kind"]]
     version = item["apiVersion"]
@@ -50,7 +50,7 @@ def collection(item: Object, namespace: str) -> str:
     return f"{root}/namespaces/{namespace}/{NAMESPACED[version, item['kind']]}"
 
 
-def read(path: Path) -> list[Object]:
+def read(path: Path) -> list[Json]:
     return list(documents(path.read_text()))
 
 
@@ -77,7 +77,7 @@ class Case:
                 self.plane.admin.until(f"{path}/{item['metadata']['name']}", lambda found: found is None, what="gone")
             self.plane.admin.create(path, item)
 
-    def patch(self, step: Object) -> None:
+    def patch(self, step: Json) -> None:
         target = {"apiVersion": step["target"]["apiVersion"], "kind": step["target"]["kind"]}
         self.plane.admin.patch(f"{collection(target, self.namespace)}/{step['target']['name']}", step["patch"])
 
@@ -89,7 +89,7 @@ class Case:
                 self.plane.admin.until(path, lambda found: found is None, what="gone")
         self.plane.admin.delete_if_there(f"/api/v1/namespaces/{self.namespace}")
 
-    def assert_children(self, expected: list[Object]) -> None:
+    def assert_children(self, expected: list[Json]) -> None:
         """Soon what we own is what was recorded; if not, the difference is shown."""
         ordered = not env_order_is_chance(self.input)
         wanted = keyed(expected, namespace="golden", ordered_env=ordered)
@@ -103,7 +103,7 @@ class Case:
                 raise AssertionError(difference(wanted, found))
             time.sleep(0.1)
 
-    def stored(self, expected: Object) -> Object | None:
+    def stored(self, expected: Json) -> Json | None:
         item = self.plane.admin.find(f"{collection(expected, self.namespace)}/{expected['metadata']['name']}")
         if item is None:
             return None
@@ -112,7 +112,7 @@ class Case:
         return owned_fields(item, MANAGER, "Apply" if applied else None)
 
 
-def difference(wanted: dict[str, Object], found: dict[str, Object]) -> str:
+def difference(wanted: dict[str, Json], found: dict[str, Json]) -> str:
     a, b = (yaml.safe_dump(side, sort_keys=True).splitlines() for side in (wanted, found))
     return "\n".join(difflib.unified_diff(a, b, "recorded", "owned by us", n=3, lineterm=""))
 

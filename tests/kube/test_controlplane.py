@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from trainwright.schema.jsonobject import Json
 from trainwright.testing import nodes
 from trainwright.testing.controlplane import RealControlPlane
-from trainwright.testing.rest import Object, Refused, Rest
+from trainwright.testing.rest import Refused, Rest
 
 
-def jobset(name: str, outcome: str) -> Object:
+def jobset(name: str, outcome: str) -> Json:
     pod = {
         "metadata": {"annotations": {nodes.OUTCOME_ANNOTATION: outcome}},
         "spec": {"restartPolicy": "Never", "containers": [{"name": "node", "image": "none"}]},
@@ -28,7 +29,7 @@ def jobsets(namespace: str) -> str:
 
 
 def condition(kind: str):
-    def holds(found: Object | None) -> bool:
+    def holds(found: Json | None) -> bool:
         conditions = (found or {}).get("status", {}).get("conditions", [])
         return any(c["type"] == kind and c["status"] == "True" for c in conditions)
 
@@ -53,7 +54,7 @@ def test_a_pod_that_hangs_runs_until_it_is_deleted_and_shows_its_log(plane: Real
     plane.admin.create(jobsets(namespace), jobset("long", "hang"))
     pods = f"/api/v1/namespaces/{namespace}/pods"
 
-    def all_running(found: Object | None) -> bool:
+    def all_running(found: Json | None) -> bool:
         items = (found or {}).get("items", [])
         return len(items) == 2 and all(pod["status"].get("phase") == "Running" for pod in items)
 

@@ -20,12 +20,12 @@ import pytest
 import yaml
 
 from kube.stories import STORIES, Story
+from trainwright.schema.jsonobject import Json
 from trainwright.testing import oracle
 from trainwright.testing.controlplane import RealControlPlane
 from trainwright.testing.endstate import end_state
 from trainwright.testing.faults import Crash, Rule
 from trainwright.testing.operators import OperatorInThread
-from trainwright.testing.rest import Object
 from trainwright.testing.watchlog import Change, WatchLog
 
 QUIET_SECONDS = 0.5
@@ -33,7 +33,7 @@ QUIET_SECONDS = 0.5
 
 @dataclass
 class Ending:
-    state: dict[str, Object]
+    state: dict[str, Json]
     counts: Counter[str]
     writes: int
     died: bool
@@ -86,7 +86,7 @@ def is_ours(change: Change) -> bool:
     return change.kind == "ControllerRevision" or oracle.owning_trainjob(change.object) is not None
 
 
-def settled(plane: RealControlPlane, namespace: str) -> dict[str, Object]:
+def settled(plane: RealControlPlane, namespace: str) -> dict[str, Json]:
     """The end state, once it has stood still for a while."""
     still = threading.Event()
     state = end_state(plane.admin, namespace)
@@ -98,7 +98,7 @@ def settled(plane: RealControlPlane, namespace: str) -> dict[str, Object]:
         state = later
 
 
-def difference(undisturbed: dict[str, Object], disturbed: dict[str, Object]) -> str:
+def difference(undisturbed: dict[str, Json], disturbed: dict[str, Json]) -> str:
     a, b = (yaml.safe_dump(state).splitlines() for state in (undisturbed, disturbed))
     return "\n".join(difflib.unified_diff(a, b, "undisturbed", "disturbed", lineterm=""))
 

@@ -16,10 +16,11 @@ import pytest
 
 from commandline import command_line
 from kube.conftest import BuiltPrograms
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.certificates import Authority
 from trainwright.testing.controlplane import RealControlPlane
 from trainwright.testing.processes import Process, free_port
-from trainwright.testing.rest import Object, Rest
+from trainwright.testing.rest import Rest
 
 CONTROLLERS = (
     "job-controller",
@@ -42,7 +43,7 @@ class Lived:
     errors: set[str]
 
 
-def job(name: str, **spec: object) -> Object:
+def job(name: str, **spec: object) -> Json:
     pod = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]}}
     return {"metadata": {"name": name}, "spec": {"parallelism": 2, "completions": 2, "template": pod, **spec}}
 
@@ -82,15 +83,15 @@ def tell(rest: Rest) -> dict[str, object]:
     jobs = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
     pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
-    def until_pods(count: int) -> list[Object]:
+    def until_pods(count: int) -> list[Json]:
         listed = rest.until(
             pods, lambda found: found is not None and len(found["items"]) == count, what=f"{count} pods"
         )
         assert listed is not None
-        items: list[Object] = listed["items"]
+        items: list[Json] = listed["items"]
         return items
 
-    def until_job(name: str, holds: Callable[[Object], bool], what: str) -> Object:
+    def until_job(name: str, holds: Callable[[Json], bool], what: str) -> Json:
         found = rest.until(f"{jobs}/{name}", lambda seen: seen is not None and holds(seen), what=what)
         assert found is not None
         return found
@@ -122,12 +123,12 @@ def tell(rest: Rest) -> dict[str, object]:
     return story
 
 
-def let_go(rest: Rest, pods: str, pod: Object) -> None:
+def let_go(rest: Rest, pods: str, pod: Json) -> None:
     """What a kubelet does with a pod that is being deleted: without nodes somebody must."""
     rest.raw("DELETE", f"{pods}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
 
 
-def condition(item: Object, kind: str) -> str:
+def condition(item: Json, kind: str) -> str:
     conditions = item.get("status", {}).get("conditions") or []
     return next((entry["status"] for entry in conditions if entry["type"] == kind), "")
 

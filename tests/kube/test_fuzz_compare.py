@@ -17,8 +17,9 @@ from commandline import command_line
 from embedded.apiserver.test_fuzz import CASES, META, SCALE, SEED, mutate
 from kube.conftest import BuiltPrograms
 from kube.crds import install_crds
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.controlplane import CLEANERS, RealControlPlane
-from trainwright.testing.rest import Object, Rest
+from trainwright.testing.rest import Rest
 
 OBJECTS = 500 * SCALE
 
@@ -42,7 +43,7 @@ def servers(programs: BuiltPrograms, tmp_path_factory: pytest.TempPathFactory) -
         yield Rest.from_kubeconfig(line.kubeconfig, directory / "scratch"), real.admin
 
 
-def objects(count: int) -> Iterator[tuple[str, Object]]:
+def objects(count: int) -> Iterator[tuple[str, Json]]:
     chance = random.Random(SEED + 1000)
     for _ in range(count):
         path, template = chance.choice(CASES)

@@ -10,9 +10,9 @@ import yaml
 import trainwright
 from kube.conftest import BuiltPrograms
 from kubectl.kubectl import Kubectl
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.controlplane import RealControlPlane, documents
 from trainwright.testing.grants import grants
-from trainwright.testing.rest import Object
 
 MANIFESTS = Path(trainwright.__file__).resolve().parent.joinpath("manifests").resolve()
 OVERLAYS = sorted(path.parent.name for path in (MANIFESTS / "overlays").glob("*/kustomization.yaml"))
@@ -30,13 +30,13 @@ def overlay(request: pytest.FixtureRequest) -> Path:
     return MANIFESTS / "overlays" / str(request.param)
 
 
-def built(kubectl: Kubectl, overlay: Path) -> list[Object]:
+def built(kubectl: Kubectl, overlay: Path) -> list[Json]:
     result = kubectl("kustomize", str(overlay))
     assert (result.code, result.err) == (0, ""), result.text
     return list(documents(result.out))
 
 
-def of_kind(items: list[Object], *kinds: str) -> list[Object]:
+def of_kind(items: list[Json], *kinds: str) -> list[Json]:
     return [item for item in items if item["kind"] in kinds]
 
 

@@ -15,11 +15,11 @@ import pytest
 from kube.crds import install_crds
 from kube.installation import NAMESPACE, USER, Installation
 from kube.stories import STORIES, TORCH, Story, base, create, jobsets, runtime, trainjob, until_state
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.audit import requests
 from trainwright.testing.controlplane import RealControlPlane
 from trainwright.testing.operators import OperatorInThread
 from trainwright.testing.processes import Process
-from trainwright.testing.rest import Object
 
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/trainer.kubeflow.org"
 
@@ -61,11 +61,11 @@ def test_with_etcd_stopped_and_started_running_jobs_go_on_and_new_ones_complete(
         assert operator.error is None
 
 
-def create_when_possible(plane: RealControlPlane, namespace: str, job: Object) -> None:
+def create_when_possible(plane: RealControlPlane, namespace: str, job: Json) -> None:
     assert until_created(plane, f"{base(namespace)}/trainjobs", job) in (201, 409)
 
 
-def until_created(plane: RealControlPlane, path: str, body: Object) -> int:
+def until_created(plane: RealControlPlane, path: str, body: Json) -> int:
     """The first answers after etcd is back, or before a webhook is up, may be failures."""
     end = time.monotonic() + 60
     while True:
@@ -93,7 +93,7 @@ def test_jobset_may_be_installed_after_the_operator_and_no_restart_is_needed(bar
         create(admin, namespace, runtime("it", TORCH), trainjob("job", "it"))
         message = "jobsets.jobset.x-k8s.io is not served by this API server"
 
-        def says_so(job: Object | None) -> bool:
+        def says_so(job: Json | None) -> bool:
             return message in ((job or {}).get("status") or {}).get("message", "")
 
         admin.until(f"{base(namespace)}/trainjobs/job", says_so, what="the message")
@@ -140,7 +140,7 @@ def two_processes(plane: RealControlPlane, directory: Path) -> Iterator[tuple[Op
         first.uninstall()
 
 
-def holder(lease: Object | None) -> str:
+def holder(lease: Json | None) -> str:
     return ((lease or {}).get("spec") or {}).get("holderIdentity") or ""
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from kube.installation import NAMESPACE, USER, Installation, refusal
 from kube.stories import MPI, TORCH, base, create, jobsets, runtime, trainjob, until_state
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.audit import requests
 from trainwright.testing.controlplane import RealControlPlane
-from trainwright.testing.rest import Object, Refused
+from trainwright.testing.rest import Refused
 
 MPI_NODES = {**MPI, "mpi": {**MPI["mpi"], "runLauncherAsNode": False}}
 
@@ -35,7 +36,7 @@ def job_set_path(namespace: str, name: str = "job") -> str:
     return f"{jobsets(namespace)}/{name}"
 
 
-def with_launcher(body: Object) -> Object:
+def with_launcher(body: Json) -> Json:
     """An MPI runtime: the launcher beside its nodes."""
     [node] = body["spec"]["template"]["spec"]["replicatedJobs"]
     pod = {"spec": {"containers": [{"name": "node", "image": "none"}]}}
@@ -102,13 +103,13 @@ def test_a_job_whose_pods_fail_fails_with_jobsets_words(plane: RealControlPlane,
     assert (failed["reason"], failed["message"]) == (theirs["reason"], theirs["message"])
 
 
-def node_patch(host: str, manager: str = "example.com/queue") -> list[Object]:
+def node_patch(host: str, manager: str = "example.com/queue") -> list[Json]:
     node = {"spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": host}}}}}
     template = {"spec": {"replicatedJobs": [{"name": "node", "template": node}]}}
     return [{"manager": manager, "trainingRuntimeSpec": {"template": template}}]
 
 
-def node_selector(job_set: Object) -> object:
+def node_selector(job_set: Json) -> object:
     pod = job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
     return pod.get("nodeSelector")
 
@@ -144,7 +145,7 @@ def test_a_patch_that_jobset_does_not_take_while_suspended_replaces_the_jobset(
     node["template"]["spec"]["template"]["spec"]["volumes"] = [{"name": "scratch", "emptyDir": {}}]
     plane.admin.patch(job_path(here), {"spec": {"runtimePatches": patches}})
 
-    def has_volume(found: Object | None) -> bool:
+    def has_volume(found: Json | None) -> bool:
         return found is not None and "scratch" in str(found["spec"])
 
     new = plane.admin.until(job_set_path(here), has_volume, what="the volume")
@@ -233,7 +234,7 @@ def test_editing_and_deleting_the_runtime_does_not_disturb_a_job_that_has_starte
     plane.admin.until(path, lambda found: found is None, what="runtime gone")
 
 
-def _is_guarded(found: Object | None) -> bool:
+def _is_guarded(found: Json | None) -> bool:
     return found is not None and "trainer.kubeflow.org/resource-in-use" in (found["metadata"].get("finalizers") or [])
 
 
@@ -321,7 +322,7 @@ def test_an_object_of_somebody_else_with_a_childs_name_is_never_touched(
     theirs = plane.admin.create(path, body)
     create(plane.admin, here, with_launcher(runtime("it", MPI)), trainjob("job", "it"))
 
-    def says_so(found: Object | None) -> bool:
+    def says_so(found: Json | None) -> bool:
         message = ((found or {}).get("status") or {}).get("message") or ""
         return f'{kind} "{theirs["metadata"]["name"]}" exists already' in message
 
@@ -365,7 +366,7 @@ def test_a_hand_deleted_child_of_a_running_job_comes_back(plane: RealControlPlan
     old = plane.admin.get(job_set_path(here))["metadata"]["uid"]
     plane.admin.delete(job_set_path(here))
 
-    def is_new(found: Object | None) -> bool:
+    def is_new(found: Json | None) -> bool:
         return found is not None and found["metadata"]["uid"] != old
 
     plane.admin.until(job_set_path(here), is_new, what="JobSet again")

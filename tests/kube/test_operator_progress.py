@@ -19,9 +19,9 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from kube.installation import USER, Installation
 from kube.stories import TORCH, base, create, runtime, trainjob, until_state
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.audit import requests
 from trainwright.testing.controlplane import RealControlPlane
-from trainwright.testing.rest import Object
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -44,7 +44,7 @@ class Reporter:
 
     def post(
         self, body: Any, token: str | None, *, path: str | None = None, header: str | None = None, method: str = "POST"
-    ) -> tuple[int, Object]:
+    ) -> tuple[int, Json]:
         connection = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=20, context=self._tls)
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         if header is not None:
@@ -70,15 +70,15 @@ class Scene:
         self.pod = self.pods("job")[0]
         self.reporter = Reporter(installed, self.namespace)
 
-    def pods(self, job: str) -> list[Object]:
+    def pods(self, job: str) -> list[Json]:
         selector = f"jobset.sigs.k8s.io/jobset-name={job}"
         return self.plane.admin.items(f"/api/v1/namespaces/{self.namespace}/pods", labelSelector=selector)
 
     def audience(self, job: str = "job") -> str:
         return f"trainer.kubeflow.org/v1alpha1/namespaces/{self.namespace}/trainjobs/{job}/status"
 
-    def token(self, pod: Object | None, *, audience: str | None = None, namespace: str | None = None) -> str:
-        spec: Object = {"expirationSeconds": 3600, "audiences": [audience or self.audience()]}
+    def token(self, pod: Json | None, *, audience: str | None = None, namespace: str | None = None) -> str:
+        spec: Json = {"expirationSeconds": 3600, "audiences": [audience or self.audience()]}
         if pod is not None:
             metadata = pod["metadata"]
             spec["boundObjectRef"] = {
@@ -92,9 +92,9 @@ class Scene:
         token: str = self.plane.admin.create(where, body)["status"]["token"]
         return token
 
-    def stored(self) -> Object | None:
+    def stored(self) -> Json | None:
         job = self.plane.admin.get(f"{base(self.namespace)}/trainjobs/job")
-        status: Object | None = job.get("status", {}).get("trainerStatus")
+        status: Json | None = job.get("status", {}).get("trainerStatus")
         return status
 
 
@@ -103,7 +103,7 @@ def scene(plane: RealControlPlane, installed: Installation) -> Scene:
     return Scene(plane, installed)
 
 
-def report(**members: Any) -> Object:
+def report(**members: Any) -> Json:
     return {"trainerStatus": {"lastUpdatedTime": NOW, **members}}
 
 
@@ -162,13 +162,13 @@ def test_a_token_that_we_sign_ourselves_with_the_right_key_is_good(scene: Scene)
     assert scene.reporter.post({}, forged(scene, key=account_key(scene), expired=False))[0] == 200
 
 
-def pod_of_another_job(scene: Scene) -> Object:
+def pod_of_another_job(scene: Scene) -> Json:
     create(scene.plane.admin, scene.namespace, trainjob("other", "it", "hang"))
     until_state(scene.plane.admin, scene.namespace, "Running", "other")
     return scene.pods("other")[0]
 
 
-def lone_pod(scene: Scene, namespace: str) -> Object:
+def lone_pod(scene: Scene, namespace: str) -> Json:
     """A pod that calls itself part of the job and is not."""
     body = {
         "metadata": {"name": f"lone-{time.monotonic_ns()}", "labels": {"jobset.sigs.k8s.io/jobset-name": "job"}},

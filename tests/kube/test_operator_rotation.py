@@ -14,8 +14,8 @@ import pytest
 from kube.installation import NAMESPACE, Installation
 from kube.stories import TORCH, base, create, runtime, trainjob
 from trainwright.operator.certificates import Policy, split_bundle
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.controlplane import RealControlPlane
-from trainwright.testing.rest import Object
 
 SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/kubeflow-trainer-webhook-cert"
 DAY = 86400.0
@@ -138,7 +138,7 @@ def test_a_damaged_secret_is_healed_and_admissions_go_on(
         create(plane.admin, namespace, runtime("it", TORCH))
         damage(plane)
 
-        def is_whole(secret: Object | None) -> bool:
+        def is_whole(secret: Json | None) -> bool:
             return bool(secret and len(secret.get("data") or {}) == 4 and secret["data"]["tls.crt"] != "bm9uc2Vuc2U=")
 
         plane.admin.until(SECRET, is_whole, what="healed", seconds=30)

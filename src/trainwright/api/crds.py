@@ -18,8 +18,7 @@ from trainwright.api.resources import CLUSTER_TRAINING_RUNTIMES, TRAIN_JOBS, TRA
 from trainwright.api.runtime import TrainingRuntime
 from trainwright.api.trainjob import TrainJob
 from trainwright.schema import kubernetes
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 _NAME_RULES: Final = [
     rule(
@@ -39,12 +38,12 @@ _POD_PATH: Final = ("replicatedJobs", "[]", "template", "spec", "template", "spe
 class Fragments:
     """Parts of the JobSet CRD's schema by the names that marks use: `jobset`, `volumes`, `containers[].env`."""
 
-    def __init__(self, jobset_crd: JSON) -> None:
+    def __init__(self, jobset_crd: Json) -> None:
         schema = jobset_crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-        self.jobset: JSON = without_descriptions(schema["properties"]["spec"])
+        self.jobset: Json = without_descriptions(schema["properties"]["spec"])
         self.pod = _descend(self.jobset, _POD_PATH)
 
-    def find(self, name: str) -> JSON:
+    def find(self, name: str) -> Json:
         if name == "jobset":
             return self.jobset
         if name.startswith("kubernetes:"):
@@ -53,13 +52,13 @@ class Fragments:
         return _descend(self.pod, tuple(name.replace("[]", ".[]").split(".")))
 
 
-def _descend(schema: JSON, path: tuple[str, ...]) -> JSON:
+def _descend(schema: Json, path: tuple[str, ...]) -> Json:
     for step in path:
         schema = schema["items"] if step == "[]" else schema["properties"][step]
     return schema
 
 
-def _inlined(schema: JSON) -> JSON:
+def _inlined(schema: Json) -> Json:
     if "$ref" in schema:
         rest = {key: value for key, value in schema.items() if key != "$ref"}
         return {**_inlined(kubernetes.definition(schema["$ref"])), **rest}
@@ -93,23 +92,23 @@ class _Generator:
     def __init__(self, fragments: Fragments) -> None:
         self.fragments = fragments
 
-    def struct(self, shape: type[msgspec.Struct]) -> JSON:
+    def struct(self, shape: type[msgspec.Struct]) -> Json:
         hints = get_type_hints(shape, include_extras=True)
-        properties: JSON = {}
+        properties: Json = {}
         required: list[str] = []
         for field in msgspec.structs.fields(shape):
             kind, mark = _unwrap(hints[field.name])
             properties[field.encode_name] = self.field(kind, mark)
             if field.required or mark.required:
                 required.append(field.encode_name)
-        schema: JSON = {"type": "object"}
+        schema: Json = {"type": "object"}
         if properties:
             schema["properties"] = dict(sorted(properties.items()))
         if required:
             schema["required"] = sorted(required)
         return schema
 
-    def field(self, kind: Any, mark: Mark) -> JSON:
+    def field(self, kind: Any, mark: Mark) -> Json:
         if mark.fragment:
             schema = dict(self.fragments.find(mark.fragment))
         elif mark.shape:
@@ -128,7 +127,7 @@ class _Generator:
             schema = {"description": mark.description, **schema}
         return schema
 
-    def type(self, kind: Any) -> JSON:
+    def type(self, kind: Any) -> Json:
         if kind is str:
             return {"type": "string"}
         if kind is bool:
@@ -162,9 +161,9 @@ def _unwrap(hint: Any) -> tuple[Any, Mark]:
     return hint, mark
 
 
-def _root(generator: _Generator, shape: type[msgspec.Struct], description: str) -> JSON:
+def _root(generator: _Generator, shape: type[msgspec.Struct], description: str) -> Json:
     hints = get_type_hints(shape, include_extras=True)
-    properties: JSON = {
+    properties: Json = {
         "apiVersion": {"description": "Version of the API this object is written in.", "type": "string"},
         "kind": {"description": "Kind of the object.", "type": "string"},
         "metadata": {"type": "object"},
@@ -175,7 +174,7 @@ def _root(generator: _Generator, shape: type[msgspec.Struct], description: str) 
     return {"description": description, "type": "object", "properties": properties}
 
 
-def _crd(resource: Resource, schema: JSON, version: JSON) -> JSON:
+def _crd(resource: Resource, schema: Json, version: Json) -> Json:
     names = {
         "kind": resource.kind,
         "listKind": f"{resource.kind}List",
@@ -203,18 +202,18 @@ def _crd(resource: Resource, schema: JSON, version: JSON) -> JSON:
     }
 
 
-def train_job_schema(fragments: Fragments) -> JSON:
+def train_job_schema(fragments: Fragments) -> Json:
     schema = _root(
         _Generator(fragments), TrainJob, "A training job: what to train, with which runtime, on how many nodes."
     )
     return {**schema, "x-kubernetes-validations": _NAME_RULES}
 
 
-def runtime_schema(fragments: Fragments, description: str) -> JSON:
+def runtime_schema(fragments: Fragments, description: str) -> Json:
     return _root(_Generator(fragments), TrainingRuntime, description)
 
 
-def build(jobset_crd: JSON) -> list[JSON]:
+def build(jobset_crd: Json) -> list[Json]:
     """Our three CRDs, given that of JobSet."""
     fragments = Fragments(jobset_crd)
     return [
@@ -228,7 +227,7 @@ def build(jobset_crd: JSON) -> list[JSON]:
     ]
 
 
-def bare_schema(crd: JSON) -> JSON:
+def bare_schema(crd: Json) -> Json:
     """The schema of a CRD's only version without prose."""
-    bare: JSON = without_descriptions(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
+    bare: Json = without_descriptions(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
     return bare

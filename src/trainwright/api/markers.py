@@ -11,17 +11,17 @@ from typing import Any, Final
 
 import msgspec
 
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 
 class Mark(msgspec.Struct, frozen=True):
     """One mark; make it with `mark`."""
 
     description: str
-    keywords: JSON
+    keywords: Json
     shape: str = ""
     fragment: str = ""
-    items: JSON | None = None
+    items: Json | None = None
     required: bool = False
 
 
@@ -30,9 +30,9 @@ def mark(
     *,
     shape: str = "",
     fragment: str = "",
-    items: JSON | None = None,
+    items: Json | None = None,
     required: bool = False,
-    rules: list[JSON] | None = None,
+    rules: list[Json] | None = None,
     list_type: str = "",
     keys: list[str] | None = None,
     **keywords: Any,
@@ -51,7 +51,7 @@ def mark(
     return Mark(description, keywords, shape, fragment, items, required)
 
 
-def rule(expression: str, message: str) -> JSON:
+def rule(expression: str, message: str) -> Json:
     return {"rule": expression, "message": message}
 
 

@@ -6,13 +6,13 @@ These types exist for the schema alone: patches are merged as plain JSON, so a T
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
 from trainwright.api.markers import IMMUTABLE, mark
+from trainwright.schema.jsonobject import Json
 
-JSON = dict[str, Any]
 _NAME = {"minLength": 1, "maxLength": 253}
 
 
@@ -29,15 +29,15 @@ class TemplateMetadata(msgspec.Struct):
 class ContainerPatch(msgspec.Struct, rename="camel"):
     name: Annotated[str, mark("Name of the container of the runtime to patch.", **_NAME)]
     env: Annotated[
-        list[JSON] | None,
+        list[Json] | None,
         mark("Variables to add or change.", fragment="containers[].env", maxItems=128, keys=["name"]),
     ] = None
     volume_mounts: Annotated[
-        list[JSON] | None,
+        list[Json] | None,
         mark("Mounts to add or change.", fragment="containers[].volumeMounts", maxItems=128, keys=["name"]),
     ] = None
     security_context: Annotated[
-        JSON | None, mark("Security settings to merge.", fragment="containers[].securityContext")
+        Json | None, mark("Security settings to merge.", fragment="containers[].securityContext")
     ] = None
 
 
@@ -46,74 +46,74 @@ class PodSpecPatch(msgspec.Struct, rename="camel"):
         str | None, mark("Service account the pods run as.", maxLength=253, rules=[IMMUTABLE])
     ] = None
     volumes: Annotated[
-        list[JSON] | None,
+        list[Json] | None,
         mark("Volumes to add or change.", fragment="volumes", maxItems=128, keys=["name"], rules=[IMMUTABLE]),
     ] = None
     init_containers: Annotated[
-        list[JSON] | None,
+        list[Json] | None,
         mark("Init containers to patch.", shape="ContainerPatch", maxItems=64, keys=["name"], rules=[IMMUTABLE]),
     ] = None
     containers: Annotated[
-        list[JSON] | None,
+        list[Json] | None,
         mark("Containers to patch.", shape="ContainerPatch", maxItems=64, keys=["name"], rules=[IMMUTABLE]),
     ] = None
     image_pull_secrets: Annotated[
-        list[JSON] | None,
+        list[Json] | None,
         mark(
             "Secrets to pull images with.", fragment="imagePullSecrets", maxItems=64, keys=["name"], rules=[IMMUTABLE]
         ),
     ] = None
     security_context: Annotated[
-        JSON | None, mark("Security settings of the pod to merge.", fragment="securityContext", rules=[IMMUTABLE])
+        Json | None, mark("Security settings of the pod to merge.", fragment="securityContext", rules=[IMMUTABLE])
     ] = None
     termination_grace_period_seconds: Annotated[
         int | None, mark("Seconds a pod has to end.", format="int64", minimum=0, rules=[IMMUTABLE])
     ] = None
     node_selector: Annotated[dict[str, str] | None, mark("Node labels the pods need; merged.")] = None
-    affinity: Annotated[JSON | None, mark("Scheduling preferences to merge.", fragment="affinity")] = None
+    affinity: Annotated[Json | None, mark("Scheduling preferences to merge.", fragment="affinity")] = None
     tolerations: Annotated[
-        list[JSON] | None,
+        list[Json] | None,
         mark("Tolerations; they replace the runtime's.", fragment="tolerations", maxItems=128, list_type="atomic"),
     ] = None
     scheduling_gates: Annotated[
-        list[JSON] | None,
+        list[Json] | None,
         mark("Gates that keep the pods from being scheduled.", fragment="schedulingGates", maxItems=16, keys=["name"]),
     ] = None
 
 
 class PodTemplatePatch(msgspec.Struct):
-    metadata: Annotated[JSON | None, mark("Labels and annotations of the pods.", shape="TemplateMetadata")] = None
-    spec: Annotated[JSON | None, mark("What to change in the pods.", shape="PodSpecPatch")] = None
+    metadata: Annotated[Json | None, mark("Labels and annotations of the pods.", shape="TemplateMetadata")] = None
+    spec: Annotated[Json | None, mark("What to change in the pods.", shape="PodSpecPatch")] = None
 
 
 class JobSpecPatch(msgspec.Struct):
-    template: Annotated[JSON | None, mark("The pod template to patch.", shape="PodTemplatePatch")] = None
+    template: Annotated[Json | None, mark("The pod template to patch.", shape="PodTemplatePatch")] = None
 
 
 class JobTemplatePatch(msgspec.Struct):
-    metadata: Annotated[JSON | None, mark("Labels and annotations of the Jobs.", shape="TemplateMetadata")] = None
-    spec: Annotated[JSON | None, mark("What to change in the Jobs.", shape="JobSpecPatch")] = None
+    metadata: Annotated[Json | None, mark("Labels and annotations of the Jobs.", shape="TemplateMetadata")] = None
+    spec: Annotated[Json | None, mark("What to change in the Jobs.", shape="JobSpecPatch")] = None
 
 
 class ReplicatedJobPatch(msgspec.Struct):
     name: Annotated[str, mark("Name of the replicated job of the runtime to patch.", **_NAME)]
-    template: Annotated[JSON | None, mark("The Job template to patch.", shape="JobTemplatePatch")] = None
+    template: Annotated[Json | None, mark("The Job template to patch.", shape="JobTemplatePatch")] = None
 
 
 class JobSetSpecPatch(msgspec.Struct, rename="camel"):
     replicated_jobs: Annotated[
-        list[JSON] | None,
+        list[Json] | None,
         mark("Replicated jobs to patch, by name.", shape="ReplicatedJobPatch", maxItems=100, keys=["name"]),
     ] = None
 
 
 class JobSetTemplatePatch(msgspec.Struct):
-    metadata: Annotated[JSON | None, mark("Labels and annotations of the JobSet.", shape="TemplateMetadata")] = None
-    spec: Annotated[JSON | None, mark("What to change in the JobSet.", shape="JobSetSpecPatch")] = None
+    metadata: Annotated[Json | None, mark("Labels and annotations of the JobSet.", shape="TemplateMetadata")] = None
+    spec: Annotated[Json | None, mark("What to change in the JobSet.", shape="JobSetSpecPatch")] = None
 
 
 class TrainingRuntimeSpecPatch(msgspec.Struct):
-    template: Annotated[JSON | None, mark("The JobSet template to patch.", shape="JobSetTemplatePatch")] = None
+    template: Annotated[Json | None, mark("The JobSet template to patch.", shape="JobSetTemplatePatch")] = None
 
 
 class RuntimePatch(msgspec.Struct, rename="camel"):
@@ -124,7 +124,7 @@ class RuntimePatch(msgspec.Struct, rename="camel"):
     ]
     time: Annotated[str | None, mark("When the patch last changed; kept by admission.", format="date-time")] = None
     training_runtime_spec: Annotated[
-        JSON | None, mark("What to change, in the shape of the runtime's spec.", shape="TrainingRuntimeSpecPatch")
+        Json | None, mark("What to change, in the shape of the runtime's spec.", shape="TrainingRuntimeSpecPatch")
     ] = None
 
 
@@ -137,8 +137,8 @@ class TargetJob(msgspec.Struct):
 
 class ContainerOverride(msgspec.Struct, rename="camel"):
     name: Annotated[str, mark("Name of the container to change.", minLength=1)]
-    env: Annotated[list[JSON] | None, mark(fragment="containers[].env", keys=["name"])] = None
-    volume_mounts: Annotated[list[JSON] | None, mark(fragment="containers[].volumeMounts", keys=["name"])] = None
+    env: Annotated[list[Json] | None, mark(fragment="containers[].env", keys=["name"])] = None
+    volume_mounts: Annotated[list[Json] | None, mark(fragment="containers[].volumeMounts", keys=["name"])] = None
 
 
 class PodSpecOverrideFields(msgspec.Struct, rename="camel"):
@@ -146,25 +146,25 @@ class PodSpecOverrideFields(msgspec.Struct, rename="camel"):
 
     service_account_name: Annotated[str | None, mark()] = None
     node_selector: Annotated[dict[str, str] | None, mark()] = None
-    tolerations: Annotated[list[JSON] | None, mark(fragment="tolerations", list_type="atomic")] = None
-    volumes: Annotated[list[JSON] | None, mark(fragment="volumes", keys=["name"])] = None
-    init_containers: Annotated[list[JSON] | None, mark(shape="ContainerOverride", keys=["name"])] = None
-    containers: Annotated[list[JSON] | None, mark(shape="ContainerOverride", keys=["name"])] = None
-    scheduling_gates: Annotated[list[JSON] | None, mark(fragment="schedulingGates", keys=["name"])] = None
+    tolerations: Annotated[list[Json] | None, mark(fragment="tolerations", list_type="atomic")] = None
+    volumes: Annotated[list[Json] | None, mark(fragment="volumes", keys=["name"])] = None
+    init_containers: Annotated[list[Json] | None, mark(shape="ContainerOverride", keys=["name"])] = None
+    containers: Annotated[list[Json] | None, mark(shape="ContainerOverride", keys=["name"])] = None
+    scheduling_gates: Annotated[list[Json] | None, mark(fragment="schedulingGates", keys=["name"])] = None
 
 
 class PodTemplateSpecOverride(PodSpecOverrideFields, rename="camel"):
     """v2.1 knows two more."""
 
-    affinity: Annotated[JSON | None, mark(fragment="affinity")] = None
-    image_pull_secrets: Annotated[list[JSON] | None, mark(fragment="imagePullSecrets", keys=["name"])] = None
+    affinity: Annotated[Json | None, mark(fragment="affinity")] = None
+    image_pull_secrets: Annotated[list[Json] | None, mark(fragment="imagePullSecrets", keys=["name"])] = None
 
 
 class PodSpecOverride(PodSpecOverrideFields, rename="camel"):
     """v2.0: the fields stand beside the targets."""
 
     target_jobs: Annotated[
-        list[JSON] | None,
+        list[Json] | None,
         mark("Replicated jobs this applies to.", shape="TargetJob", list_type="atomic", required=True),
     ] = None
 
@@ -173,7 +173,7 @@ class PodTemplateOverride(msgspec.Struct, rename="camel"):
     """v2.1: metadata and spec for the pod templates of the targets."""
 
     target_jobs: Annotated[
-        list[JSON], mark("Replicated jobs this applies to.", shape="TargetJob", list_type="atomic", required=True)
+        list[Json], mark("Replicated jobs this applies to.", shape="TargetJob", list_type="atomic", required=True)
     ]
-    metadata: Annotated[JSON | None, mark("Labels and annotations of the pods.", shape="TemplateMetadata")] = None
-    spec: Annotated[JSON | None, mark("What to change in the pods.", shape="PodTemplateSpecOverride")] = None
+    metadata: Annotated[Json | None, mark("Labels and annotations of the pods.", shape="TemplateMetadata")] = None
+    spec: Annotated[Json | None, mark("What to change in the pods.", shape="PodTemplateSpecOverride")] = None

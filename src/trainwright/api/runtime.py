@@ -6,16 +6,14 @@ One spec type for both kinds. The JobSet template stays plain JSON. The union of
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
 from trainwright.api.markers import mark, rule
 from trainwright.api.metadata import ObjectMeta
 from trainwright.api.resources import TRAINING_RUNTIMES
-
-JSON = dict[str, Any]
-
+from trainwright.schema.jsonobject import Json
 
 _NOT_NODE = rule(
     "!self.exists(c, c == 'node')",
@@ -62,7 +60,7 @@ class ElasticPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
     max_restarts: Annotated[int | None, mark()] = None
     min_nodes: Annotated[int | None, mark()] = None
     max_nodes: Annotated[int | None, mark()] = None
-    metrics: Annotated[list[JSON] | None, mark(fragment="kubernetes:autoscaling.v2.MetricSpec", list_type="atomic")] = (
+    metrics: Annotated[list[Json] | None, mark(fragment="kubernetes:autoscaling.v2.MetricSpec", list_type="atomic")] = (
         None
     )
 
@@ -150,8 +148,8 @@ class PodGroupPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
 class JobSetTemplate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """The JobSet to be: its metadata (labels, annotations) and its spec, both as written."""
 
-    metadata: Annotated[JSON | None, mark("Labels and annotations of the JobSet.", shape="TemplateMetadata")] = None
-    spec: Annotated[JSON | None, mark("The JobSet to build on.", fragment="jobset")] = None
+    metadata: Annotated[Json | None, mark("Labels and annotations of the JobSet.", shape="TemplateMetadata")] = None
+    spec: Annotated[Json | None, mark("The JobSet to build on.", fragment="jobset")] = None
 
 
 class TrainingRuntimeSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -181,6 +179,6 @@ class TrainingRuntime(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
 ClusterTrainingRuntime = TrainingRuntime
 
 
-def runtime_from(value: JSON) -> TrainingRuntime:
+def runtime_from(value: Json) -> TrainingRuntime:
     """The typed runtime of plain JSON; raises `msgspec.ValidationError` with the path of a wrong type."""
     return msgspec.convert(value, TrainingRuntime)

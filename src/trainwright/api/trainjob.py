@@ -7,15 +7,15 @@ JSON, so that no field we do not know is lost. The older spellings live beside t
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 
 from trainwright.api.markers import IMMUTABLE, mark, rule
 from trainwright.api.metadata import Condition, ObjectMeta, find_condition, is_true
 from trainwright.api.resources import TRAIN_JOBS, TRAINER_GROUP
+from trainwright.schema.jsonobject import Json
 
-JSON = dict[str, Any]
 IntOrString = int | str
 
 CONTROLLER_NAME: Final = "trainer.kubeflow.org/trainjob-controller"
@@ -62,10 +62,10 @@ class InitializerStep(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
         mark("Where it lies, such as hf://org/name or s3://bucket/path.", maxLength=2048, rules=[_STORAGE_URI]),
     ] = None
     env: Annotated[
-        list[JSON] | None, mark("Variables of the initializer.", fragment=_ENV, maxItems=128, keys=["name"])
+        list[Json] | None, mark("Variables of the initializer.", fragment=_ENV, maxItems=128, keys=["name"])
     ] = None
     secret_ref: Annotated[
-        JSON | None, mark("Secret with the credentials to fetch it.", fragment="imagePullSecrets[]")
+        Json | None, mark("Secret with the credentials to fetch it.", fragment="imagePullSecrets[]")
     ] = None
 
 
@@ -87,11 +87,11 @@ class Trainer(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         mark("Arguments of the command.", maxItems=128, list_type="atomic", items={"maxLength": 1048576}),
     ] = None
     env: Annotated[
-        list[JSON] | None, mark("Variables of the container.", fragment=_ENV, maxItems=128, keys=["name"])
+        list[Json] | None, mark("Variables of the container.", fragment=_ENV, maxItems=128, keys=["name"])
     ] = None
     num_nodes: Annotated[int | None, mark("How many nodes train.", minimum=0)] = None
     resources_per_node: Annotated[
-        JSON | None, mark("Resources each node asks for.", fragment="containers[].resources")
+        Json | None, mark("Resources each node asks for.", fragment="containers[].resources")
     ] = None
     num_proc_per_node: Annotated[
         IntOrString | None,
@@ -114,11 +114,11 @@ class TrainJobSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
     initializer: Annotated[Initializer | None, mark("What to fetch before training.", rules=[IMMUTABLE])] = None
     trainer: Annotated[Trainer | None, mark("What to train with.", rules=[IMMUTABLE])] = None
     runtime_patches: Annotated[
-        list[JSON] | None,
+        list[Json] | None,
         mark("Changes to the runtime for this job alone.", shape="RuntimePatch", maxItems=16, keys=["manager"]),
     ] = None
     pod_template_overrides: Annotated[
-        list[JSON] | None,
+        list[Json] | None,
         mark(
             "Spelling of v2.1; runtimePatches is the modern one.",
             shape="PodTemplateOverride",
@@ -126,7 +126,7 @@ class TrainJobSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
         ),
     ] = None
     pod_spec_overrides: Annotated[
-        list[JSON] | None,
+        list[Json] | None,
         mark("Spelling of v2.0; runtimePatches is the modern one.", shape="PodSpecOverride", list_type="atomic"),
     ] = None
     labels: Annotated[
@@ -242,6 +242,6 @@ class TrainJob(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         return self.spec is None or self.spec.managed_by in (None, CONTROLLER_NAME)
 
 
-def trainjob_from(value: JSON) -> TrainJob:
+def trainjob_from(value: Json) -> TrainJob:
     """The typed TrainJob of plain JSON; raises `msgspec.ValidationError` with the path of a wrong type."""
     return msgspec.convert(value, TrainJob)

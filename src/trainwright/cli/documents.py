@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from trainwright.cli.failure import Failure
+from trainwright.schema.jsonobject import Json
 
 try:
     from yaml import CSafeLoader as _Loader
@@ -29,8 +30,6 @@ MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 100
 MAX_NODES = 400_000
 MAX_DIGITS = 400
-
-Json = dict[str, Any]
 
 
 class Place(NamedTuple):

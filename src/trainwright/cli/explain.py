@@ -31,8 +31,7 @@ from trainwright.pipeline.provenance import (
     scalars,
 )
 from trainwright.pipeline.sparse import sparse
-
-Json = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 
 class Explained(NamedTuple):

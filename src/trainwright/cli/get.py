@@ -11,9 +11,17 @@ from trainwright.cli.connection import carry_out, connected
 from trainwright.cli.directory import ClusterDirectory
 from trainwright.cli.failure import Failure
 from trainwright.cli.progress import progress_of
-from trainwright.cli.sentences import JOBSET_NAME, Object, label_of, name_of, phase_name, phase_of, waiting_reason
+from trainwright.cli.sentences import (
+    JOBSET_NAME,
+    label_of,
+    name_of,
+    phase_name,
+    phase_of,
+    waiting_reason,
+)
 from trainwright.cli.terminal import Terminal
 from trainwright.client.client import Client
+from trainwright.schema.jsonobject import Json
 
 FRAMEWORK = "trainer.kubeflow.org/framework"
 SOURCES: dict[str, tuple[Resource, ...]] = {
@@ -31,7 +39,7 @@ def get(kind: str, name: str | None, output: str, directory: Path, namespace: st
 async def _get(cluster: ClusterDirectory, kind: str, name: str | None, output: str, namespace: str) -> None:
     terminal = Terminal()
     async with connected(cluster) as client:
-        found: list[Object] = []
+        found: list[Json] = []
         for resource in SOURCES[kind]:
             listed = await client.list(resource, namespace if resource.namespaced else None)
             found += [{"kind": resource.kind, **item} for item in listed.items or () if name in (None, name_of(item))]
@@ -51,7 +59,7 @@ async def _get(cluster: ClusterDirectory, kind: str, name: str | None, output: s
             _show_pods(found, terminal)
 
 
-async def _show_jobs(client: Client, namespace: str, jobs: list[Object], terminal: Terminal) -> None:
+async def _show_jobs(client: Client, namespace: str, jobs: list[Json], terminal: Terminal) -> None:
     jobsets = {name_of(item): item for item in (await client.list(JOB_SETS, namespace)).items or ()}
     pods = (await client.list(PODS, namespace, label_selector=JOBSET_NAME)).items or []
     rows = []
@@ -64,7 +72,7 @@ async def _show_jobs(client: Client, namespace: str, jobs: list[Object], termina
     terminal.table(("NAME", "STATE", "RUNTIME", "AGE", "WHAT IT DOES"), rows)
 
 
-def _show_runtimes(runtimes: list[Object], terminal: Terminal) -> None:
+def _show_runtimes(runtimes: list[Json], terminal: Terminal) -> None:
     rows = []
     for runtime in sorted(runtimes, key=name_of):
         framework = runtime["metadata"].get("labels", {}).get(FRAMEWORK, "")
@@ -73,7 +81,7 @@ def _show_runtimes(runtimes: list[Object], terminal: Terminal) -> None:
     terminal.table(("NAME", "KIND", "FRAMEWORK", "NODES", "AGE"), rows)
 
 
-def _show_pods(pods: list[Object], terminal: Terminal) -> None:
+def _show_pods(pods: list[Json], terminal: Terminal) -> None:
     rows = []
     for pod in pods:
         job = pod["metadata"].get("labels", {}).get(JOBSET_NAME, "")
@@ -81,7 +89,7 @@ def _show_pods(pods: list[Object], terminal: Terminal) -> None:
     terminal.table(("NAME", "TRAINJOB", "NODE", "PHASE", "AGE", "WAITS FOR"), rows)
 
 
-def age_of(obj: Object) -> str:
+def age_of(obj: Json) -> str:
     """The age of an object in its two largest units, as kubectl prints it."""
     created = datetime.fromisoformat(obj["metadata"]["creationTimestamp"])
     seconds = max(0, int((datetime.now(UTC) - created).total_seconds()))

@@ -11,11 +11,11 @@ from collections import deque
 
 from trainwright.cli.directory import ClusterDirectory
 from trainwright.cli.ranks import Speaker, speaker
-from trainwright.cli.sentences import Object
 from trainwright.cli.terminal import Terminal
 from trainwright.client import kubeconfig
 from trainwright.client.client import Client
 from trainwright.client.errors import BadRequest, ClientError, NotFound
+from trainwright.schema.jsonobject import Json
 
 TAIL = 20
 RETRY_SECONDS = 0.3
@@ -33,7 +33,7 @@ class LogLines:
         self.tails: dict[tuple[str, str], deque[str]] = {}
         """The last lines of every (pod, container)."""
 
-    def follow(self, pods: list[Object]) -> None:
+    def follow(self, pods: list[Json]) -> None:
         """Begin to follow every container that has started and is not followed yet."""
         for pod in pods:
             status = pod.get("status", {})
@@ -54,7 +54,7 @@ class LogLines:
             task.cancel()
         await asyncio.gather(*self._streams.values(), return_exceptions=True)
 
-    async def _stream(self, pod: Object, container: str) -> None:
+    async def _stream(self, pod: Json, container: str) -> None:
         lines = _Attributed(speaker(pod), self._terminal, self.tails[(pod["metadata"]["name"], container)])
         while True:
             try:

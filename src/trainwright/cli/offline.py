@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from trainwright.api.configuration import ConfigurationError
 from trainwright.api.runtime import TrainingRuntime, runtime_from
@@ -23,8 +22,7 @@ from trainwright.pipeline import Framework, Observed, PipelineError, timestamp
 from trainwright.pipeline.admission import Answer, Lookup, admit_runtime, admit_trainjob
 from trainwright.pipeline.plan import MASK
 from trainwright.plugins import load
-
-Json = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 GROUP = "trainer.kubeflow.org"
 API_VERSION = f"{GROUP}/v1alpha1"

@@ -11,12 +11,12 @@ from typing import Any
 
 import yaml
 
+from trainwright.schema.jsonobject import Json
+
 try:
     from yaml import CSafeDumper as _Base
 except ImportError:  # PyYAML built without libyaml: slower, same text
     from yaml import SafeDumper as _Base  # type: ignore[assignment]
-
-Json = dict[str, Any]
 
 
 class _Dumper(_Base):

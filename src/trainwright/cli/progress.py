@@ -5,13 +5,14 @@ In: a TrainJob as the API serves it. Out: `42 %, 2m left, loss=0.123`, or nothin
 
 from __future__ import annotations
 
-from trainwright.cli.sentences import Object, condition
+from trainwright.cli.sentences import condition
+from trainwright.schema.jsonobject import Json
 
 METRICS_SHOWN = 3
 INTERVAL_SECONDS = 3.0
 
 
-def progress_of(job: Object) -> str:
+def progress_of(job: Json) -> str:
     status = job.get("status", {}).get("trainerStatus") or {}
     parts = []
     if (percentage := status.get("progressPercentage")) is not None:
@@ -45,7 +46,7 @@ class ProgressLines:
         self._shown = ""
         self._next = 0.0
 
-    def line(self, job: Object, now: float, *, last: bool = False) -> str | None:
+    def line(self, job: Json, now: float, *, last: bool = False) -> str | None:
         """What to show now, if anything. The last report of a job is shown however soon it comes."""
         text = progress_of(job)
         if not text or text == self._shown or (now < self._next and not last):
@@ -53,7 +54,7 @@ class ProgressLines:
         self._shown, self._next = text, now + INTERVAL_SECONDS
         return text
 
-    def wait(self, job: Object, now: float) -> float | None:
+    def wait(self, job: Json, now: float) -> float | None:
         """Seconds until there is a line to show that is held back now; None when there is none."""
         text = progress_of(job)
         return max(0.0, self._next - now) if text and text != self._shown else None

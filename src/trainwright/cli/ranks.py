@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from trainwright.cli.sentences import COMPLETION_INDEX, REPLICATED_JOB, Object, label_of
+from trainwright.cli.sentences import COMPLETION_INDEX, REPLICATED_JOB, label_of
+from trainwright.schema.jsonobject import Json
 
 TEE_MARK = re.compile(r"\[[A-Za-z_]+(\d+)\]:")
 
@@ -31,14 +32,14 @@ class Speaker(NamedTuple):
         return self.label, line
 
 
-def speaker(pod: Object) -> Speaker:
+def speaker(pod: Json) -> Speaker:
     labels = pod["metadata"].get("labels", {})
     index = labels.get(COMPLETION_INDEX)
     is_node = labels.get(REPLICATED_JOB) == "node" and index is not None
     return Speaker(label_of(pod), int(index) if is_node else None, _processes(pod) if is_node else None)
 
 
-def _processes(pod: Object) -> int | None:
+def _processes(pod: Json) -> int | None:
     """Ranks per pod: torchrun's own variable where it is a number, one where nothing says otherwise."""
     for container in pod["spec"].get("containers", []):
         for variable in container.get("env", []):

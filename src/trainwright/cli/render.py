@@ -16,9 +16,10 @@ from trainwright.api.trainjob import TrainJob, trainjob_from
 from trainwright.cli.documents import Document
 from trainwright.cli.failure import Failure
 from trainwright.cli.offline import Offline
-from trainwright.cli.output import Json, to_json, to_yaml
+from trainwright.cli.output import to_json, to_yaml
 from trainwright.pipeline import MaskedKeys, PipelineError, Plan, build
 from trainwright.pipeline.provenance import NO_TRACE, Tracer
+from trainwright.schema.jsonobject import Json
 
 UID = "<uid>"
 

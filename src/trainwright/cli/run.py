@@ -21,13 +21,19 @@ from trainwright.cli.directory import ClusterDirectory
 from trainwright.cli.failure import Failure
 from trainwright.cli.lines import LogLines
 from trainwright.cli.progress import ProgressLines
-from trainwright.cli.sentences import Object, Phase, condition, failed_containers, label_of
+from trainwright.cli.sentences import (
+    Phase,
+    condition,
+    failed_containers,
+    label_of,
+)
 from trainwright.cli.submission import Submission, read_submission
 from trainwright.cli.terminal import Terminal
 from trainwright.cli.up import start, stop
 from trainwright.cli.view import JobView
 from trainwright.client.client import Client
 from trainwright.client.errors import NotFound
+from trainwright.schema.jsonobject import Json
 
 DRAIN_SECONDS = 5.0
 INTERRUPTED = 130
@@ -196,7 +202,7 @@ class _Run:
         self._terminal.say(f"TrainJob {self._name} deleted; nothing of it is left")
         return INTERRUPTED
 
-    def _show_failures(self, pods: list[Object], lines: LogLines) -> None:
+    def _show_failures(self, pods: list[Json], lines: LogLines) -> None:
         for pod, container, how in failed_containers(pods)[:3]:
             tail = lines.tails.get((pod["metadata"]["name"], container), ())
             self._terminal.say(

@@ -6,9 +6,9 @@ here asks the API or the clock, so that `run`, `get` and whatever comes later sa
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-Object = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
 REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
@@ -25,7 +25,7 @@ class Phase(NamedTuple):
         return self.name in ("Complete", "Failed")
 
 
-def condition(obj: Object, kind: str) -> Object | None:
+def condition(obj: Json, kind: str) -> Json | None:
     """The condition of this type, when it is True."""
     for item in obj.get("status", {}).get("conditions", []):
         if item["type"] == kind and item["status"] == "True":
@@ -33,7 +33,7 @@ def condition(obj: Object, kind: str) -> Object | None:
     return None
 
 
-def phase_of(job: Object, jobset: Object | None, pods: list[Object]) -> Phase:
+def phase_of(job: Json, jobset: Json | None, pods: list[Json]) -> Phase:
     """The phase of a TrainJob with the reason for whatever it waits for."""
     for kind in ("Complete", "Failed"):
         if found := condition(job, kind):
@@ -45,7 +45,7 @@ def phase_of(job: Object, jobset: Object | None, pods: list[Object]) -> Phase:
     return _phase_of_pods(jobset, pods)
 
 
-def _phase_of_pods(jobset: Object, pods: list[Object]) -> Phase:
+def _phase_of_pods(jobset: Json, pods: list[Json]) -> Phase:
     expected = expected_pods(jobset)
     if not pods:
         return Phase("Pending", "waiting for the JobSet controller to create its jobs and pods")
@@ -63,14 +63,14 @@ def _phase_of_pods(jobset: Object, pods: list[Object]) -> Phase:
     return Phase("Running", f"{len(running)} of {_count(expected, 'pod')} running{tail}")
 
 
-def expected_pods(jobset: Object) -> int:
+def expected_pods(jobset: Json) -> int:
     total = 0
     for job in jobset["spec"].get("replicatedJobs", []):
         total += int(job.get("replicas", 1)) * int(job["template"]["spec"].get("parallelism", 1))
     return total
 
 
-def _waiting_for_dependencies(jobset: Object, pods: list[Object]) -> str:
+def _waiting_for_dependencies(jobset: Json, pods: list[Json]) -> str:
     """What the first replicated job without pods depends on."""
     begun = {pod["metadata"].get("labels", {}).get(REPLICATED_JOB) for pod in pods}
     for job in jobset["spec"].get("replicatedJobs", []):
@@ -80,7 +80,7 @@ def _waiting_for_dependencies(jobset: Object, pods: list[Object]) -> str:
     return ""
 
 
-def waiting_reason(pod: Object) -> str:
+def waiting_reason(pod: Json) -> str:
     """Why a pod does not run yet, or nothing when it does or has."""
     if phase_name(pod) != "Pending":
         return ""
@@ -96,9 +96,9 @@ def waiting_reason(pod: Object) -> str:
     return "it is being started" if pod.get("spec", {}).get("nodeName") else "no node has been chosen for it yet"
 
 
-def failed_containers(pods: list[Object]) -> list[tuple[Object, str, str]]:
+def failed_containers(pods: list[Json]) -> list[tuple[Json, str, str]]:
     """The containers that ended badly, first to fail first: pod, container, and how it ended."""
-    failures: list[tuple[str, Object, str, str]] = []
+    failures: list[tuple[str, Json, str, str]] = []
     for pod in pods:
         for container in pod.get("status", {}).get("initContainerStatuses", []) + pod.get("status", {}).get(
             "containerStatuses", []
@@ -111,7 +111,7 @@ def failed_containers(pods: list[Object]) -> list[tuple[Object, str, str]]:
     return [(pod, container, how) for _, pod, container, how in sorted(failures, key=lambda item: item[0])]
 
 
-def how_it_ended(terminated: Object) -> str:
+def how_it_ended(terminated: Json) -> str:
     text = (
         f"ended by signal {terminated['signal']}"
         if terminated.get("signal")
@@ -122,15 +122,15 @@ def how_it_ended(terminated: Object) -> str:
     return f"{text}: {terminated['message']}" if terminated.get("message") else text
 
 
-def phase_name(pod: Object) -> str:
+def phase_name(pod: Json) -> str:
     return str(pod.get("status", {}).get("phase", "Pending"))
 
 
-def name_of(obj: Object) -> str:
+def name_of(obj: Json) -> str:
     return str(obj["metadata"]["name"])
 
 
-def label_of(pod: Object) -> str:
+def label_of(pod: Json) -> str:
     """What a person calls a pod: `node-0`, or the initializer's name."""
     labels = pod["metadata"].get("labels", {})
     job = labels.get(REPLICATED_JOB) or name_of(pod)

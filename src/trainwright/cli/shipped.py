@@ -6,11 +6,10 @@ import base64
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-Object = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 SYSTEM_NAMESPACE = "kubeflow-system"
 OPERATOR_SERVICE = "kubeflow-trainer-controller-manager"
@@ -18,18 +17,18 @@ UNCHECKED = {"trainer.kubeflow.org/webhook-validation": "disabled"}
 """Shipped runtimes are ours: they may be installed before the operator can be asked about them."""
 
 
-def crds() -> Iterator[Object]:
+def crds() -> Iterator[Json]:
     """Our own types, and those of JobSet and the gang schedulers."""
     return _objects("crds")
 
 
-def runtimes() -> Iterator[Object]:
+def runtimes() -> Iterator[Json]:
     for runtime in _objects("runtimes"):
         metadata = runtime["metadata"]
         yield {**runtime, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **UNCHECKED}}}
 
 
-def system(ca: bytes) -> Iterator[Object]:
+def system(ca: bytes) -> Iterator[Json]:
     """The operator's namespace, what clients read there, and its admission webhooks, trusted by this CA."""
     yield from _objects("overlays/manager/namespace.yaml")
     yield from _objects("overlays/manager/public.yaml")
@@ -40,7 +39,7 @@ def system(ca: bytes) -> Iterator[Object]:
         yield configuration
 
 
-def _objects(where: str) -> Iterator[Object]:
+def _objects(where: str) -> Iterator[Json]:
     """The objects of a file, or of a folder's files in their order."""
     path = Path(str(files("trainwright") / "manifests" / where))
     for file in sorted(path.rglob("*.yaml")) if path.is_dir() else [path]:

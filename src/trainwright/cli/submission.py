@@ -9,9 +9,10 @@ from __future__ import annotations
 from trainwright.api.resources import CLUSTER_TRAINING_RUNTIMES, TRAIN_JOBS, TRAINING_RUNTIMES, Resource
 from trainwright.cli import documents
 from trainwright.cli.failure import Failure
-from trainwright.cli.sentences import Object, name_of
+from trainwright.cli.sentences import name_of
 from trainwright.client.client import Client
 from trainwright.client.errors import ApiError, NotFound
+from trainwright.schema.jsonobject import Json
 
 FIELD_MANAGER = "trainwright-run"
 
@@ -19,7 +20,7 @@ FIELD_MANAGER = "trainwright-run"
 class Submission:
     """One TrainJob with its companions, not yet in the API."""
 
-    def __init__(self, job: Object, companions: list[Object], namespace: str) -> None:
+    def __init__(self, job: Json, companions: list[Json], namespace: str) -> None:
         self.job = job
         self.companions = companions
         self.namespace: str = job["metadata"].get("namespace") or namespace
@@ -64,7 +65,7 @@ class Submission:
         except ApiError as error:
             raise Failure(f"TrainJob {self.name}: {error}") from error
 
-    async def _resource_of(self, client: Client, obj: Object) -> Resource:
+    async def _resource_of(self, client: Client, obj: Json) -> Resource:
         """The served type of an object, as discovery tells it."""
         group, _, version = obj["apiVersion"].rpartition("/")
         path = f"/apis/{group}/{version}" if group else f"/api/{version}"

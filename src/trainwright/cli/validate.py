@@ -8,7 +8,6 @@ everything is admitted, 1 when anything is refused.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from trainwright.api.schema import schema_for
 from trainwright.cli.documents import Document, parse_file
@@ -17,9 +16,8 @@ from trainwright.cli.hints import hint, near_field
 from trainwright.cli.offline import Offline, shipped_runtime_names
 from trainwright.pipeline.admission import Answer
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.jsonpatch import merge_patch
-
-Json = dict[str, Any]
 
 
 def validate(

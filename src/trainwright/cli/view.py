@@ -13,10 +13,11 @@ from typing import Any
 
 from trainwright.api.resources import JOB_SETS, PODS, TRAIN_JOBS, Resource
 from trainwright.cli.directory import ClusterDirectory
-from trainwright.cli.sentences import JOBSET_NAME, Object, Phase, phase_of
+from trainwright.cli.sentences import JOBSET_NAME, Phase, phase_of
 from trainwright.client import kubeconfig
 from trainwright.client.client import Client
 from trainwright.client.errors import ClientError
+from trainwright.schema.jsonobject import Json
 
 RECONNECT_SECONDS = 0.3
 
@@ -42,15 +43,15 @@ class JobView:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     @property
-    def job(self) -> Object | None:
+    def job(self) -> Json | None:
         return next(iter(self._jobs.items.values()), None)
 
     @property
-    def jobset(self) -> Object | None:
+    def jobset(self) -> Json | None:
         return next(iter(self._jobsets.items.values()), None)
 
     @property
-    def pods(self) -> list[Object]:
+    def pods(self) -> list[Json]:
         return list(self._pods.items.values())
 
     @property
@@ -91,7 +92,7 @@ class _Mirror:
         self._namespace = namespace
         self._selector: dict[str, Any] = selector
         self._announce = announce
-        self.items: dict[str, Object] = {}
+        self.items: dict[str, Json] = {}
         self.connected = False
 
     async def follow(self) -> None:

@@ -26,9 +26,9 @@ from trainwright.client.kubeconfig import Connection
 from trainwright.client.requests import DeleteOptions, Request
 from trainwright.client.servertime import ServerTime
 from trainwright.client.transport import Answer, Stream, Transport
+from trainwright.schema.jsonobject import Json
 
 T = TypeVar("T")
-JSON = dict[str, Any]
 
 REQUEST_DEADLINE = 30.0
 WATCH_IDLE_SECONDS = 120.0
@@ -105,7 +105,7 @@ class Client:
     @overload
     async def get(
         self, resource: Resource, name: str, namespace: str | None = None, *, subresource: str | None = None
-    ) -> JSON: ...
+    ) -> Json: ...
     @overload
     async def get(
         self,
@@ -124,7 +124,7 @@ class Client:
         namespace: str | None = None,
         *,
         subresource: str | None = None,
-        decode: Any = JSON,
+        decode: Any = Json,
         metadata_only: bool = False,
     ) -> Any:
         return await self._send(requests.get(resource, name, namespace, subresource, metadata=metadata_only), decode)
@@ -139,7 +139,7 @@ class Client:
         field_selector: str | None = None,
         resource_version: str | None = None,
         page_size: int | None = PAGE_SIZE,
-    ) -> ObjectList[JSON]: ...
+    ) -> ObjectList[Json]: ...
     @overload
     async def list(
         self,
@@ -162,7 +162,7 @@ class Client:
         field_selector: str | None = None,
         resource_version: str | None = None,
         page_size: int | None = PAGE_SIZE,
-        decode: Any = JSON,
+        decode: Any = Json,
         metadata_only: bool = False,
     ) -> ObjectList[Any]:
         """All objects, in one namespace or in all, page by page; `Expired` when a page's token has become too old."""
@@ -196,7 +196,7 @@ class Client:
         field_selector: str | None = None,
         timeout_seconds: int | None = None,
         idle_seconds: float = WATCH_IDLE_SECONDS,
-        decode: Any = JSON,
+        decode: Any = Json,
         metadata_only: bool = False,
     ) -> AsyncIterator[AsyncIterator[WatchEvent[Any]]]:
         """An open watch: `async with client.watch(…) as events: async for event in events: …`.
@@ -216,7 +216,7 @@ class Client:
         async with self._stream(request, idle_seconds) as stream:
             yield self._events(stream, self._decoder(decode))
 
-    async def raw(self, path: str, *, decode: Any = JSON) -> Any:
+    async def raw(self, path: str, *, decode: Any = Json) -> Any:
         """A GET of a path that is no resource, such as `/version`; `decode=bytes` for the body as it is."""
         return await self._send(requests.raw(path), decode)
 
@@ -233,7 +233,7 @@ class Client:
         field_manager: str | None = None,
         field_validation: str | None = None,
         dry_run: bool = False,
-        decode: Any = JSON,
+        decode: Any = Json,
     ) -> Any:
         """POST. `name` and `subresource` together post to a subresource, such as a pod's binding."""
         path = requests.path_of(resource, namespace, name, subresource)
@@ -253,7 +253,7 @@ class Client:
         field_manager: str | None = None,
         field_validation: str | None = None,
         dry_run: bool = False,
-        decode: Any = JSON,
+        decode: Any = Json,
     ) -> Any:
         """PUT. A `resourceVersion` in the body makes it fail with `Conflict` when the object has changed since."""
         path = requests.path_of(resource, namespace, name, subresource)
@@ -274,7 +274,7 @@ class Client:
         subresource: str | None = None,
         field_validation: str | None = None,
         dry_run: bool = False,
-        decode: Any = JSON,
+        decode: Any = Json,
     ) -> Any:
         """Server-side apply of exactly the fields in `body`, as `field_manager`."""
         path = requests.path_of(resource, namespace, name, subresource)
@@ -302,7 +302,7 @@ class Client:
         field_manager: str | None = None,
         field_validation: str | None = None,
         dry_run: bool = False,
-        decode: Any = JSON,
+        decode: Any = Json,
     ) -> Any:
         """A merge patch, or with `content_type` a JSON patch or a strategic merge patch."""
         path = requests.path_of(resource, namespace, name, subresource)
@@ -319,9 +319,9 @@ class Client:
 
     async def delete(
         self, resource: Resource, name: str, namespace: str | None = None, options: DeleteOptions | None = None
-    ) -> JSON:
+    ) -> Json:
         """DELETE, bound to a uid and version where `options` say so. The answer is a Status, or the object."""
-        answer: JSON = await self._send(requests.delete(resource, name, namespace, options or DeleteOptions()), JSON)
+        answer: Json = await self._send(requests.delete(resource, name, namespace, options or DeleteOptions()), Json)
         return answer
 
     async def delete_all(
@@ -331,11 +331,11 @@ class Client:
         *,
         label_selector: str | None = None,
         options: DeleteOptions | None = None,
-    ) -> JSON:
+    ) -> Json:
         """DELETE of a collection, in one namespace."""
         query = requests.query_of({"labelSelector": label_selector})
-        answer: JSON = await self._send(
-            requests.delete(resource, None, namespace, options or DeleteOptions(), query), JSON
+        answer: Json = await self._send(
+            requests.delete(resource, None, namespace, options or DeleteOptions(), query), Json
         )
         return answer
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
@@ -32,8 +31,7 @@ from trainwright.pipeline import (
 from trainwright.pipeline.mutation import mutate
 from trainwright.pipeline.validation import needs_runtime, runtime_not_found, validate_runtime, validate_trainjob
 from trainwright.schema.errors import ErrorType, FieldError, aggregate
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 
 class Review(msgspec.Struct, frozen=True, rename="camel"):
@@ -42,8 +40,8 @@ class Review(msgspec.Struct, frozen=True, rename="camel"):
     uid: str
     operation: str = "CREATE"
     namespace: str = ""
-    object: JSON | None = None
-    old_object: JSON | None = None
+    object: Json | None = None
+    old_object: Json | None = None
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -52,11 +50,11 @@ class Decision(msgspec.Struct, frozen=True):
     code: int = 200
     message: str = ""
     warnings: tuple[str, ...] = ()
-    patch: list[JSON] | None = None
+    patch: list[Json] | None = None
 
-    def response(self, uid: str) -> JSON:
+    def response(self, uid: str) -> Json:
         """The body to answer with."""
-        response: JSON = {"uid": uid, "allowed": self.code == 200}
+        response: Json = {"uid": uid, "allowed": self.code == 200}
         if self.code != 200:
             response["status"] = {"status": "Failure", "message": self.message, "code": self.code}
             if self.code == 403:
@@ -155,16 +153,16 @@ class Admission:
         return frozenset(item.metadata.name for item in found.items or ())
 
 
-def _of_namespace(body: JSON | None, namespace: str) -> JSON:
+def _of_namespace(body: Json | None, namespace: str) -> Json:
     """The object, with the namespace that a client may leave to the path."""
     body = body or {}
     metadata = body.get("metadata") or {}
     return body if metadata.get("namespace") else {**body, "metadata": {**metadata, "namespace": namespace}}
 
 
-def _patch(old: JSON, new: JSON) -> list[JSON] | None:
+def _patch(old: Json, new: Json) -> list[Json] | None:
     """The JSON patch from one object to the other, by whole members of `metadata` and `spec`."""
-    operations: list[JSON] = []
+    operations: list[Json] = []
     for part in ("metadata", "spec"):
         before, after = old.get(part) or {}, new.get(part) or {}
         for name, value in after.items():

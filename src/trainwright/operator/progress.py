@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
 
 import msgspec
 from aiohttp import web
@@ -27,8 +26,6 @@ FIELD_MANAGER = "trainer-status"
 PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/{namespace}/trainjobs/{name}/status"
 LARGEST_BODY = 65536
 WRITE_INTERVAL_SECONDS = 0.2  # between two writes for one TrainJob
-
-JSON = dict[str, Any]
 
 
 class Refusal(Exception):

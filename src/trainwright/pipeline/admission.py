@@ -9,7 +9,7 @@ it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -29,10 +29,9 @@ from trainwright.pipeline.validation import (
 )
 from trainwright.schema.custom_resource import check_create, check_update
 from trainwright.schema.errors import ErrorType, FieldError, aggregate, invalid
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import dns1123_subdomain_faults
 from trainwright.schema.structural import StructuralSchema
-
-Json = dict[str, Any]
 
 _UNREADABLE = {ErrorType.REQUIRED, ErrorType.TYPE_INVALID}
 

@@ -6,8 +6,6 @@ bytes (I9). Objects come out in the order they must be written: what pods mount 
 
 from __future__ import annotations
 
-from typing import Any
-
 from trainwright.api.runtime import TrainingRuntime
 from trainwright.api.trainjob import RuntimeRef, TrainJob
 from trainwright.pipeline.errors import NameTaken, RuntimeNotSupported, TemplateInvalid
@@ -15,8 +13,7 @@ from trainwright.pipeline.framework import Framework
 from trainwright.pipeline.info import make_info
 from trainwright.pipeline.plan import Intention, KeyMaterial, Observed, Plan
 from trainwright.pipeline.provenance import NO_TRACE, TRAIN_JOB, Origin, Tracer
-
-Json = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 TRAINJOB_NAME_LABEL = "trainer.kubeflow.org/trainjob-name"
 MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"

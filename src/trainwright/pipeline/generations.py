@@ -11,16 +11,15 @@ In: a TrainJob's spec and the runtime's template. Out: patches in order, and `me
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trainwright.api.trainjob import TrainJobSpec
 from trainwright.pipeline.errors import TemplateInvalid
 from trainwright.pipeline.podset import pod_spec_of
 from trainwright.pipeline.provenance import OVERRIDE, PATCH, Origin
 from trainwright.pipeline.sparse import sparse
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.strategic import MergeField, StrategicMergeError, strategic_merge
-
-Json = dict[str, Any]
 
 
 class Patch(NamedTuple):

@@ -15,10 +15,17 @@ from trainwright.api.trainjob import Trainer, TrainJob, TrainJobSpec
 from trainwright.pipeline.errors import TemplateInvalid
 from trainwright.pipeline.generations import fit, merge, patches_of
 from trainwright.pipeline.plan import KeyMaterial, MaskedKeys, Observed
-from trainwright.pipeline.podset import INITIALIZERS, NODE, TRAINER, Container, Json, PodSet
+from trainwright.pipeline.podset import (
+    INITIALIZERS,
+    NODE,
+    TRAINER,
+    Container,
+    PodSet,
+)
 from trainwright.pipeline.provenance import DEFAULT, NO_TRACE, PLUGIN, RUNTIME, TRAIN_JOB, Origin, Tracer
 from trainwright.pipeline.resources import Resources, merge_requirements, pod_requests
 from trainwright.pipeline.sparse import amount, sparse
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.quantity import Quantity
 
 NUM_PROC_PER_NODE_ANNOTATION = "trainer.kubeflow.org/num-proc-per-node"

@@ -8,12 +8,10 @@ when there is something to change, else the same.
 
 from __future__ import annotations
 
-from typing import Any
-
 from trainwright.pipeline.info import NUM_PROC_PER_NODE_ANNOTATION
 from trainwright.pipeline.sparse import sparse
+from trainwright.schema.jsonobject import Json
 
-Json = dict[str, Any]
 WORDS = ("auto", "cpu", "gpu")
 
 

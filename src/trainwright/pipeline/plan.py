@@ -7,14 +7,13 @@ writing is the caller's part.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
 from trainwright.api.metadata import Condition, ObjectMeta, is_true
 from trainwright.api.trainjob import JobStatus
-
-Json = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 
 class JobSetSpec(msgspec.Struct, frozen=True):

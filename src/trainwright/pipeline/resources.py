@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from trainwright.pipeline.sparse import sparse
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.quantity import Quantity, QuantityError, parse_quantity
 
-Json = dict[str, Any]
 Amounts = dict[str, Quantity]
 
 

@@ -12,9 +12,8 @@ from functools import cache
 from typing import Any
 
 from trainwright.api.fields import EMPTY, LIST, MAP, QUANTITY, STRUCT, TEXT, ZERO, Field, fields_of
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.quantity import QuantityError, parse_quantity
-
-Json = dict[str, Any]
 
 JOB_SET_SPEC = "jobset.JobSetSpec"
 

@@ -7,7 +7,7 @@ means is for the caller to find.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trainwright.api.runtime import TorchPolicy, TrainingRuntime
 from trainwright.api.trainjob import RuntimeRef, TrainJob
@@ -19,8 +19,7 @@ from trainwright.pipeline.plan import Observed
 from trainwright.pipeline.podset import ANCESTOR_LABEL, INITIALIZERS, NODE, TRAINER, pod_spec_of
 from trainwright.pipeline.typed import containers_text, invalid_value, runtime_ref_text
 from trainwright.schema.errors import OMITTED, ErrorType, FieldError, invalid
-
-Json = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 SUPPORT_LABEL = "trainer.kubeflow.org/support"
 OPT_OUT_LABEL = "trainer.kubeflow.org/webhook-validation"

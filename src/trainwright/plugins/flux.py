@@ -12,9 +12,10 @@ from typing import NamedTuple
 from trainwright.api.trainjob import TrainJob
 from trainwright.pipeline.info import Info
 from trainwright.pipeline.plan import Apply
-from trainwright.pipeline.podset import NODE, Json
+from trainwright.pipeline.podset import NODE
 from trainwright.plugins.flux_scripts import Cluster, entrypoint_script, init_script
 from trainwright.schema.errors import FieldError, invalid
+from trainwright.schema.jsonobject import Json
 
 INSTALLER = "flux-installer"
 SCRIPTS_DIRECTORY = "/etc/flux-config"

@@ -14,11 +14,19 @@ import msgspec
 from trainwright.api.trainjob import InitializerStep, TrainJob
 from trainwright.pipeline.info import Info, trainjob_env
 from trainwright.pipeline.plan import Apply
-from trainwright.pipeline.podset import DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, TRAINER, Json, PodSet, env_var
+from trainwright.pipeline.podset import (
+    DATASET_INITIALIZER,
+    MODEL_INITIALIZER,
+    NODE,
+    TRAINER,
+    PodSet,
+    env_var,
+)
 from trainwright.pipeline.provenance import PLUGIN, Origin
 from trainwright.pipeline.typed import invalid_value, runtime_ref_text
 from trainwright.plugins.override_rules import validate_overrides
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 
 REVISION_ANNOTATION = "trainer.kubeflow.org/runtime-revision"
 STORAGE_URI = "STORAGE_URI"

@@ -12,9 +12,10 @@ from typing import NamedTuple
 from trainwright.api.trainjob import TrainJob
 from trainwright.pipeline.info import Info
 from trainwright.pipeline.plan import Apply, CreateOnce, Intention
-from trainwright.pipeline.podset import LAUNCHER, NODE, Json, env_var
+from trainwright.pipeline.podset import LAUNCHER, NODE, env_var
 from trainwright.pipeline.typed import reserved_env
 from trainwright.schema.errors import FieldError, invalid
+from trainwright.schema.jsonobject import Json
 
 HOSTFILE_DIRECTORY = "/etc/mpi"
 HOSTFILE = f"{HOSTFILE_DIRECTORY}/hostfile"

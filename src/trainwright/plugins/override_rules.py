@@ -13,10 +13,16 @@ from typing import Any, NamedTuple
 
 from trainwright.api.trainjob import TrainJob, TrainJobSpec
 from trainwright.pipeline.info import Info
-from trainwright.pipeline.podset import DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, Json, pod_spec_of
+from trainwright.pipeline.podset import (
+    DATASET_INITIALIZER,
+    MODEL_INITIALIZER,
+    NODE,
+    pod_spec_of,
+)
 from trainwright.pipeline.sparse import sparse
 from trainwright.pipeline.typed import invalid_value, json_of
 from trainwright.schema.errors import FieldError, duplicate, forbidden, invalid
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import dns1123_subdomain_faults
 
 SERVED_BY_API = (DATASET_INITIALIZER, MODEL_INITIALIZER, NODE)

@@ -12,7 +12,8 @@ from trainwright.api.trainjob import TrainJob
 from trainwright.pipeline.errors import TemplateInvalid
 from trainwright.pipeline.info import Info
 from trainwright.pipeline.plan import Apply
-from trainwright.pipeline.podset import Json, env_var
+from trainwright.pipeline.podset import env_var
+from trainwright.schema.jsonobject import Json
 
 VOLUME = "kubeflow-trainer-token"
 DIRECTORY = "/var/run/secrets/kubeflow/trainer"

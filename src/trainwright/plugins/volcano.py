@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from trainwright.api.trainjob import TrainJob
 from trainwright.pipeline.info import Info
 from trainwright.pipeline.plan import Apply
-from trainwright.pipeline.podset import Json
 from trainwright.schema.errors import FieldError, invalid
+from trainwright.schema.jsonobject import Json
 
 GROUP_NAME_ANNOTATION = "scheduling.k8s.io/group-name"
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"

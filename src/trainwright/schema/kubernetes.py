@@ -10,18 +10,16 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from trainwright.schema.errors import SchemaError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.strategic import UNTYPED, MergeField, MergeSchema
 from trainwright.schema.structural import StructuralSchema
 
-JSON = dict[str, Any]
-
 
 @cache
-def _document() -> JSON:
-    document: JSON = json.loads(Path(__file__).with_name("kubernetes.json").read_bytes())
+def _document() -> Json:
+    document: Json = json.loads(Path(__file__).with_name("kubernetes.json").read_bytes())
     return document
 
 
@@ -42,17 +40,17 @@ def definition_name(api_version: str, kind: str) -> str:
     return name
 
 
-def definition(name: str) -> JSON:
+def definition(name: str) -> Json:
     """The raw definition; references inside are `{"$ref": name}`. Do not change it."""
-    found: JSON | None = _document()["definitions"].get(name)
+    found: Json | None = _document()["definitions"].get(name)
     if found is None:
         raise SchemaError(f"no definition {name!r} of a built-in kind")
     return found
 
 
-def definitions() -> dict[str, JSON]:
+def definitions() -> dict[str, Json]:
     """All raw definitions by name. Do not change them."""
-    found: dict[str, JSON] = _document()["definitions"]
+    found: dict[str, Json] = _document()["definitions"]
     return found
 
 
@@ -72,7 +70,7 @@ class _DefinitionMerge:
 
     __slots__ = ("_fields", "_raw")
 
-    def __init__(self, raw: JSON) -> None:
+    def __init__(self, raw: Json) -> None:
         self._raw = raw
         self._fields: dict[str, MergeField] = {}
 

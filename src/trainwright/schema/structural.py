@@ -19,12 +19,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from trainwright.schema.errors import FieldError, SchemaError
+from trainwright.schema.jsonobject import Json
 
 if TYPE_CHECKING:
     from trainwright.schema.rules import Rule
     from trainwright.schema.validation import ValueCheck
 
-JSON = dict[str, Any]
 Definitions = Callable[[str], "StructuralSchema"]
 """Finds the schema behind a `$ref`."""
 
@@ -57,7 +57,7 @@ class StructuralSchema:
         "type",
     )
 
-    def __init__(self, raw: JSON, definitions: Definitions | None = None, ruled: dict[int, bool] | None = None) -> None:
+    def __init__(self, raw: Json, definitions: Definitions | None = None, ruled: dict[int, bool] | None = None) -> None:
         if not isinstance(raw, dict):
             raise SchemaError(f"a schema is an object, not {type(raw).__name__}")
         self.raw = raw
@@ -73,7 +73,7 @@ class StructuralSchema:
         self.list_map_keys: tuple[str, ...] = tuple(raw.get("x-kubernetes-list-map-keys", ()))
         self.map_type: str = raw.get("x-kubernetes-map-type", "")
         self.default_value: Any = raw.get("default", NO_DEFAULT)
-        self._properties: Mapping[str, JSON] = raw.get("properties") or {}
+        self._properties: Mapping[str, Json] = raw.get("properties") or {}
         self._children: dict[str, StructuralSchema] = {}
         self._items: StructuralSchema | None = None
         self._additional: StructuralSchema | None = None
@@ -83,11 +83,11 @@ class StructuralSchema:
         self._has_rules: bool | None = None
 
     @classmethod
-    def compile(cls, openapi: JSON, definitions: Definitions | None = None) -> StructuralSchema:
+    def compile(cls, openapi: Json, definitions: Definitions | None = None) -> StructuralSchema:
         """The root of a schema; `definitions` resolves references, which CRDs do not have."""
         return cls(openapi, definitions)
 
-    def _child(self, raw: JSON) -> StructuralSchema:
+    def _child(self, raw: Json) -> StructuralSchema:
         reference = raw.get("$ref")
         if reference is None:
             return StructuralSchema(raw, self._definitions, self._ruled)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from trainwright.testing.rest import Object
+from trainwright.schema.jsonobject import Json
 
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
@@ -30,8 +30,8 @@ class Request:
     code: int
     dry_run: bool
     at: float
-    sent: Object | None
-    answer: Object | None
+    sent: Json | None
+    answer: Json | None
 
     @property
     def is_write(self) -> bool:
@@ -58,7 +58,7 @@ class Request:
 
 
 def requests(
-    events: Iterable[Object], *, user: str | None = None, namespace: str | None = None, agent: str = ""
+    events: Iterable[Json], *, user: str | None = None, namespace: str | None = None, agent: str = ""
 ) -> list[Request]:
     """Requests in the order of their answers. A watch counts when it starts, everything else when it ends."""
     found = []
@@ -77,7 +77,7 @@ def requests(
     return sorted(found, key=lambda request: request.at)
 
 
-def _request(event: Object) -> Request:
+def _request(event: Json) -> Request:
     reference: dict[str, Any] = event.get("objectRef", {})
     query = parse_qs(urlsplit(event.get("requestURI", "")).query)
     return Request(
@@ -97,7 +97,7 @@ def _request(event: Object) -> Request:
     )
 
 
-def _body(logged: Any) -> Object:
+def _body(logged: Any) -> Json:
     """A JSON patch is logged as the list it is; nobody here looks into one."""
     return logged if isinstance(logged, dict) else {}
 

@@ -17,13 +17,13 @@ import yaml
 
 from trainwright.client.aio import USER_AGENT
 from trainwright.client.requests import Request
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.faults import Answered, FaultyTransport
-from trainwright.testing.rest import Object
 
 WRITES = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
-def events(kubeconfig: Path, transport: FaultyTransport, since: float = 0.0) -> Iterator[Object]:
+def events(kubeconfig: Path, transport: FaultyTransport, since: float = 0.0) -> Iterator[Json]:
     user = user_of(kubeconfig)
     for answered in list(transport.answered):
         if answered.at >= since:
@@ -40,11 +40,11 @@ def user_of(kubeconfig: Path) -> str:
     return str(json.loads(base64.urlsafe_b64decode(payload))["sub"])
 
 
-def reference(path: str) -> Object:
+def reference(path: str) -> Json:
     """The object that a path names, as an audit event spells it."""
     parts = path.strip("/").split("/")
     group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
-    found: Object = {"apiGroup": group} if group else {}
+    found: Json = {"apiGroup": group} if group else {}
     if len(rest) > 2 and rest[0] == "namespaces":
         found["namespace"] = rest[1]
         rest = rest[2:]
@@ -61,14 +61,14 @@ def verb(request: Request, named: bool) -> str:
     return WRITES[request.method]
 
 
-def _event(user: str, answered: Answered) -> Object:
+def _event(user: str, answered: Answered) -> Json:
     request = answered.request
     target = reference(request.path)
     what = verb(request, "name" in target)
     selected = dict(request.query).get("fieldSelector", "")
     if "name" not in target and selected.startswith("metadata.name="):
         target["name"] = selected.removeprefix("metadata.name=")  # as the real server does: a list of one name
-    event: Object = {
+    event: Json = {
         "stage": "ResponseStarted" if what == "watch" else "ResponseComplete",
         "verb": what,
         "requestURI": request.target,

@@ -23,10 +23,11 @@ from typing import Any, Protocol
 
 import yaml
 
+from trainwright.schema.jsonobject import Json
 from trainwright.testing import nodes
 from trainwright.testing.certificates import Authority, KeyPair
 from trainwright.testing.processes import Process, free_port
-from trainwright.testing.rest import Object, Rest
+from trainwright.testing.rest import Rest
 
 CONTROLLERS = (
     "clusterrole-aggregation-controller",
@@ -160,7 +161,7 @@ class RealControlPlane:
         return self.kubeconfig(f"{namespace}-{name}", {"token": self.token(namespace, name, seconds=seconds)})
 
     def token(self, namespace: str, name: str, *, seconds: int = 86400, audiences: tuple[str, ...] = ()) -> str:
-        spec: Object = {"expirationSeconds": seconds} | ({"audiences": list(audiences)} if audiences else {})
+        spec: Json = {"expirationSeconds": seconds} | ({"audiences": list(audiences)} if audiences else {})
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         answer = self.admin.create(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", body)
         token: str = answer["status"]["token"]
@@ -187,7 +188,7 @@ class RealControlPlane:
         """Where the audit log ends now: `audit_events(since=…)` reads from there."""
         return self.audit_log.stat().st_size if self.audit_log.exists() else 0
 
-    def audit_events(self, since: int = 0) -> list[Object]:
+    def audit_events(self, since: int = 0) -> list[Json]:
         """Audit events up to now. The log is written in batches: a marker request shows that it has caught up."""
         marker = f"marker-{secrets.token_hex(8)}"
         self.admin.delete_if_there(f"/api/v1/namespaces/default/configmaps/{marker}")
@@ -338,7 +339,7 @@ class RealControlPlane:
         for number in range(self.node_count):
             self.admin.create("/api/v1/nodes", nodes.node(f"node-{number}"))
 
-    def install_crds(self, crds: Iterable[Object]) -> None:
+    def install_crds(self, crds: Iterable[Json]) -> None:
         """Creates those that are not there yet; returns when all can be listed, which is later than Established."""
         wanted = list(crds)
         for crd in wanted:
@@ -388,7 +389,7 @@ class RealControlPlane:
                 self.admin.until(f"/api/v1/nodes/node-{number}", _is_ready_node, what="node Ready", seconds=60)
 
 
-def audit_policy() -> Object:
+def audit_policy() -> Json:
     """Bodies of all writes but Secrets', names of other requests, nothing of what the control plane itself reads."""
     own = [ADMIN, CONTROLLER_MANAGER, SCHEDULER, JOBSET, KWOK, "system:apiserver"]
     writes = ["create", "update", "patch", "delete", "deletecollection"]
@@ -412,25 +413,25 @@ def audit_policy() -> Object:
     }
 
 
-def point_at(hook: Object, server: str, ca: bytes) -> None:
+def point_at(hook: Json, server: str, ca: bytes) -> None:
     """Makes a webhook configuration call `server` in place of its Service, trusting `ca`."""
     for webhook in hook["webhooks"]:
         path = webhook["clientConfig"].pop("service")["path"]
         webhook["clientConfig"] = {"url": server + path, "caBundle": base64.b64encode(ca).decode()}
 
 
-def is_established(crd: Object | None) -> bool:
+def is_established(crd: Json | None) -> bool:
     return _holds(crd, "Established")
 
 
-def documents(text: str) -> Iterator[Object]:
+def documents(text: str) -> Iterator[Json]:
     """The objects of a multi-document YAML text, by libyaml where it is there: CRDs take Python itself ten seconds."""
     for document in yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         if document:
             yield document
 
 
-def _jobset_configuration(webhook: int, health: int, certificates: Path) -> Object:
+def _jobset_configuration(webhook: int, health: int, certificates: Path) -> Json:
     return {
         "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
         "kind": "Configuration",
@@ -443,11 +444,11 @@ def _jobset_configuration(webhook: int, health: int, certificates: Path) -> Obje
     }
 
 
-def _is_ready_node(node: Object | None) -> bool:
+def _is_ready_node(node: Json | None) -> bool:
     return _holds(node, "Ready")
 
 
-def _holds(item: Object | None, kind: str) -> bool:
+def _holds(item: Json | None, kind: str) -> bool:
     conditions = (item or {}).get("status", {}).get("conditions") or []
     return any(condition["type"] == kind and condition["status"] == "True" for condition in conditions)
 

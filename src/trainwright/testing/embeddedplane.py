@@ -25,11 +25,12 @@ from trainwright.client import Client
 from trainwright.client.kubeconfig import load
 from trainwright.controlloop import Manager
 from trainwright.embedded.workloads.controllers import workload_controllers
+from trainwright.schema.jsonobject import Json
 from trainwright.testing import clientaudit
 from trainwright.testing.controlplane import CRDS, Programs, is_established
 from trainwright.testing.kubelets import Kubelets
 from trainwright.testing.operators import OperatorInThread
-from trainwright.testing.rest import Object, Refused, Rest
+from trainwright.testing.rest import Refused, Rest
 
 COMMAND = [sys.executable, "-m", "trainwright.cli.main"]
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -123,7 +124,7 @@ class EmbeddedControlPlane:
         return self.kubeconfig(f"{namespace}-{name}", {"token": self.token(namespace, name, seconds=seconds)})
 
     def token(self, namespace: str, name: str, *, seconds: int = 86400, audiences: tuple[str, ...] = ()) -> str:
-        spec: Object = {"expirationSeconds": seconds} | ({"audiences": list(audiences)} if audiences else {})
+        spec: Json = {"expirationSeconds": seconds} | ({"audiences": list(audiences)} if audiences else {})
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         answer = self.admin.create(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", body)
         return str(answer["status"]["token"])
@@ -136,7 +137,7 @@ class EmbeddedControlPlane:
         self.admin.until(account, bool, what="default service account")
         return name
 
-    def install_crds(self, crds: Iterable[Object]) -> None:
+    def install_crds(self, crds: Iterable[Json]) -> None:
         wanted = list(crds)
         for crd in wanted:
             if self.admin.find(f"{CRDS}/{crd['metadata']['name']}") is None:
@@ -150,7 +151,7 @@ class EmbeddedControlPlane:
         """Answers of different operators come in no one order: a time is as good a place as any."""
         return int(time.time())
 
-    def audit_events(self, since: int = 0) -> list[Object]:
+    def audit_events(self, since: int = 0) -> list[Json]:
         """Our server keeps no audit log: this is what the operators of this process asked and were told."""
         return [
             event

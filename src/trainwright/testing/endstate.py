@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from trainwright.testing.rest import Object, Rest
+from trainwright.schema.jsonobject import Json
+from trainwright.testing.rest import Rest
 
 COLLECTIONS = (
     "/apis/trainer.kubeflow.org/v1alpha1/namespaces/{}/trainjobs",
@@ -27,7 +28,7 @@ _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HIDDEN = ("uid", "resourceVersion", "generation", "creationTimestamp", "selfLink")
 
 
-def end_state(rest: Rest, namespace: str, collections: Iterable[str] = COLLECTIONS) -> dict[str, Object]:
+def end_state(rest: Rest, namespace: str, collections: Iterable[str] = COLLECTIONS) -> dict[str, Json]:
     """Every object of the collections by kind and name, masked."""
     state = {}
     for path in collections:
@@ -38,7 +39,7 @@ def end_state(rest: Rest, namespace: str, collections: Iterable[str] = COLLECTIO
     return state
 
 
-def masked(item: Object, kind: str, namespace: str, manager: str = "trainer") -> Object:
+def masked(item: Json, kind: str, namespace: str, manager: str = "trainer") -> Json:
     item = json.loads(_UID.sub("<uid>", json.dumps(item).replace(namespace, "<namespace>")))
     for key in _HIDDEN:
         item["metadata"].pop(key, None)
@@ -46,7 +47,7 @@ def masked(item: Object, kind: str, namespace: str, manager: str = "trainer") ->
     item["metadata"]["managedFields"] = sorted(({**entry, "time": "<time>"} for entry in ours), key=str)
     if kind == "Secret":
         item["data"] = dict.fromkeys(item.get("data", {}), "<generated>")
-    without_times: Object = _without_times(item)
+    without_times: Json = _without_times(item)
     return without_times
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.audit import Request
-from trainwright.testing.rest import Object
 
 
 @dataclass(frozen=True, order=True)
@@ -43,7 +43,7 @@ class TooBroad(Exception):
     """A rule with a `*`: what it grants cannot be counted."""
 
 
-def grants(role: Object) -> set[Grant]:
+def grants(role: Json) -> set[Grant]:
     """Every single thing that a Role or ClusterRole grants."""
     namespace = role["metadata"].get("namespace", "") if role["kind"] == "Role" else ""
     found = set()
@@ -60,7 +60,7 @@ def grants(role: Object) -> set[Grant]:
     return found
 
 
-def unused(roles: Iterable[Object], requests: Iterable[Request], *, apart: Iterable[str] = ()) -> list[Grant]:
+def unused(roles: Iterable[Json], requests: Iterable[Request], *, apart: Iterable[str] = ()) -> list[Grant]:
     """Grants that no request used; resources named in `apart` do not count."""
     used = [request for request in requests if request.code not in (401, 403)]
     every = {grant for role in roles for grant in grants(role) if grant.resource not in set(apart)}

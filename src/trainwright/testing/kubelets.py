@@ -13,8 +13,9 @@ import threading
 import time
 from types import TracebackType
 
+from trainwright.schema.jsonobject import Json
 from trainwright.testing import nodes
-from trainwright.testing.rest import Object, Refused, Rest
+from trainwright.testing.rest import Refused, Rest
 
 PODS = "/api/v1/pods"
 ENDINGS = {"complete": ("Succeeded", 0, "Completed"), "fail": ("Failed", 1, "Error")}
@@ -72,7 +73,7 @@ class Kubelets:
             except (OSError, ValueError, Refused):
                 self._stopped.wait(0.2)
 
-    def _look(self, pod: Object) -> None:
+    def _look(self, pod: Json) -> None:
         """When does this pod need something done?"""
         wait = {"Running": nodes.RUN_MILLISECONDS / 1000}.get(pod.get("status", {}).get("phase", ""), 0.0)
         if next_step(pod) is None:
@@ -109,7 +110,7 @@ class Kubelets:
         self._rest.patch(f"{path}/status", {"metadata": {"uid": uid}, "status": status_after(pod, step)})
 
 
-def next_step(pod: Object) -> str | None:
+def next_step(pod: Json) -> str | None:
     """What a kubelet would do with it next: `delete`, `run`, `complete`, `fail` or nothing."""
     if not pod["spec"].get("nodeName"):
         return None
@@ -122,18 +123,18 @@ def next_step(pod: Object) -> str | None:
     return outcome if phase == "Running" and outcome in ENDINGS else None
 
 
-def outcome_of(pod: Object) -> str:
+def outcome_of(pod: Json) -> str:
     annotated = pod["metadata"].get("annotations", {}).get(nodes.OUTCOME_ANNOTATION)
     variables = {entry["name"]: entry.get("value") for entry in pod["spec"]["containers"][0].get("env", [])}
     return str(annotated or variables.get(nodes.OUTCOME_VARIABLE) or "complete")
 
 
-def status_after(pod: Object, step: str) -> Object:
+def status_after(pod: Json, step: str) -> Json:
     now = _now()
     if step == "run":
-        state: Object = {"running": {"startedAt": now}}
+        state: Json = {"running": {"startedAt": now}}
         conditions = [_condition(kind, "True") for kind in ("PodScheduled", "Initialized", "Ready", "ContainersReady")]
-        status: Object = {"phase": "Running", "startTime": now, "podIP": "127.0.0.1", "hostIP": "127.0.0.1"}
+        status: Json = {"phase": "Running", "startTime": now, "podIP": "127.0.0.1", "hostIP": "127.0.0.1"}
     else:
         phase, code, reason = ENDINGS[step]
         state = {"terminated": {"exitCode": code, "reason": reason, "startedAt": now, "finishedAt": now}}
@@ -155,7 +156,7 @@ def status_after(pod: Object, step: str) -> Object:
     return status
 
 
-def _condition(kind: str, status: str) -> Object:
+def _condition(kind: str, status: str) -> Json:
     return {"type": kind, "status": status, "lastTransitionTime": _now(), "reason": "Test", "message": ""}
 
 

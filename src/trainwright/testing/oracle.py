@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.audit import Request
-from trainwright.testing.rest import Object
 from trainwright.testing.watchlog import Change, histories
 
 FINISHED = ("Complete", "Failed")
@@ -266,38 +266,38 @@ def effective_writes(requests: Iterable[Request], since: float, until: float | N
 # -- what an object says ----------------------------------------------------------------------------------------------
 
 
-def owning_trainjob(item: Object) -> Object | None:
+def owning_trainjob(item: Json) -> Json | None:
     """The owner reference of the TrainJob that controls it."""
     for owner in item["metadata"].get("ownerReferences", []):
         if owner.get("kind") == "TrainJob" and owner.get("controller"):
-            found: Object = owner
+            found: Json = owner
             return found
     return None
 
 
-def managers(item: Object) -> set[str]:
+def managers(item: Json) -> set[str]:
     return {entry["manager"] for entry in item["metadata"].get("managedFields", []) if not entry.get("subresource")}
 
 
-def conditions(item: Object) -> list[Object]:
-    found: list[Object] = item.get("status", {}).get("conditions", [])
+def conditions(item: Json) -> list[Json]:
+    found: list[Json] = item.get("status", {}).get("conditions", [])
     return found
 
 
-def has_condition(item: Object, kind: str) -> bool:
+def has_condition(item: Json, kind: str) -> bool:
     return any(condition["type"] == kind and condition["status"] == "True" for condition in conditions(item))
 
 
-def is_being_deleted(item: Object) -> bool:
+def is_being_deleted(item: Json) -> bool:
     return "deletionTimestamp" in item["metadata"]
 
 
-def _version(answer: Object | None) -> int | None:
+def _version(answer: Json | None) -> int | None:
     version = (answer or {}).get("metadata", {}).get("resourceVersion")
     return int(version) if version else None
 
 
-def _without_finalizers(item: Object) -> Object:
+def _without_finalizers(item: Json) -> Json:
     hidden = ("finalizers", "managedFields", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds")
     metadata = {key: value for key, value in item["metadata"].items() if key not in hidden}
     return {**{k: v for k, v in item.items() if k not in ("kind", "apiVersion")}, "metadata": metadata}

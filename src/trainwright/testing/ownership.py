@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from trainwright.testing.rest import Object
+from trainwright.schema.jsonobject import Json
 
 
-def owned_fields(item: Object, manager: str, operation: str | None = None) -> Object:
+def owned_fields(item: Json, manager: str, operation: str | None = None) -> Json:
     """The fields of `manager` (and, if given, of one operation: `Apply` or `Update`), subresources aside."""
-    fields: Object = {}
+    fields: Json = {}
     for entry in item["metadata"].get("managedFields", []):
         matches = entry["manager"] == manager and not entry.get("subresource")
         if matches and operation in (None, entry["operation"]):
@@ -26,7 +26,7 @@ def owned_fields(item: Object, manager: str, operation: str | None = None) -> Ob
     return {**identity, **cut, "metadata": {**named, **cut.get("metadata", {})}}
 
 
-def _cut(value: Any, fields: Object) -> Any:
+def _cut(value: Any, fields: Json) -> Any:
     below = {key: inner for key, inner in fields.items() if key != "."}
     if not below:
         return value
@@ -54,7 +54,7 @@ def _names(key: str, element: Any) -> bool:
     return isinstance(element, dict) and all(element.get(name) == value for name, value in wanted.items())
 
 
-def _union(left: Object, right: Object) -> Object:
+def _union(left: Json, right: Json) -> Json:
     """Both sets; a leaf (taken whole) swallows what the other names below it."""
     out = dict(left)
     for key, inner in right.items():

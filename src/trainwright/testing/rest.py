@@ -19,9 +19,8 @@ from urllib.parse import urlencode, urlsplit
 
 import yaml
 
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.certificates import KeyPair
-
-Object = dict[str, Any]
 
 CONTENT_TYPES = {
     "merge": "application/merge-patch+json",
@@ -40,7 +39,7 @@ class Refused(Exception):
     def __init__(self, method: str, path: str, code: int, body: bytes) -> None:
         self.code = code
         try:
-            self.status: Object = json.loads(body)
+            self.status: Json = json.loads(body)
         except ValueError:
             self.status = {"message": body.decode(errors="replace")}
         self.reason: str = self.status.get("reason", "")
@@ -72,7 +71,7 @@ class Rest:
         user = next(u["user"] for u in config["users"] if u["name"] == context["user"])
         scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-        def file(holder: Object, key: str) -> Path | None:
+        def file(holder: Json, key: str) -> Path | None:
             if inline := holder.get(f"{key}-data"):
                 target = scratch / f"{path.stem}-{key}"
                 target.touch(mode=0o600)
@@ -118,17 +117,17 @@ class Rest:
         self._kept.connection, self._kept.since = connection, time.monotonic()
         return answer.status, body
 
-    def request(self, method: str, path: str, body: Any = None, **options: Any) -> Object:
+    def request(self, method: str, path: str, body: Any = None, **options: Any) -> Json:
         code, answer = self.raw(method, path, body, **options)
         if code >= 400:
             raise Refused(method, path, code, answer)
-        decoded: Object = json.loads(answer)
+        decoded: Json = json.loads(answer)
         return decoded
 
-    def get(self, path: str, **query: str) -> Object:
+    def get(self, path: str, **query: str) -> Json:
         return self.request("GET", f"{path}?{urlencode(query)}" if query else path)
 
-    def find(self, path: str) -> Object | None:
+    def find(self, path: str) -> Json | None:
         """The object, or None when there is none."""
         try:
             return self.get(path)
@@ -137,24 +136,24 @@ class Rest:
                 return None
             raise
 
-    def items(self, path: str, **query: str) -> list[Object]:
-        found: list[Object] = self.get(path, **query)["items"]
+    def items(self, path: str, **query: str) -> list[Json]:
+        found: list[Json] = self.get(path, **query)["items"]
         return found
 
-    def create(self, path: str, body: Object) -> Object:
+    def create(self, path: str, body: Json) -> Json:
         return self.request("POST", path, body)
 
-    def replace(self, path: str, body: Object) -> Object:
+    def replace(self, path: str, body: Json) -> Json:
         return self.request("PUT", path, body)
 
-    def patch(self, path: str, body: Any, kind: str = "merge") -> Object:
+    def patch(self, path: str, body: Any, kind: str = "merge") -> Json:
         return self.request("PATCH", path, body, content_type=CONTENT_TYPES[kind])
 
-    def apply(self, path: str, body: Object, manager: str = "test") -> Object:
+    def apply(self, path: str, body: Json, manager: str = "test") -> Json:
         query = urlencode({"fieldManager": manager, "force": "true"})
         return self.request("PATCH", f"{path}?{query}", body, content_type=CONTENT_TYPES["apply"])
 
-    def delete(self, path: str, **options: Any) -> Object:
+    def delete(self, path: str, **options: Any) -> Json:
         return self.request("DELETE", path, options or None)
 
     def delete_if_there(self, path: str) -> None:
@@ -164,7 +163,7 @@ class Rest:
             if refused.code != 404:
                 raise
 
-    def watch(self, path: str, resource_version: str, *, idle: float = 300.0, **query: str) -> Iterator[Object]:
+    def watch(self, path: str, resource_version: str, *, idle: float = 300.0, **query: str) -> Iterator[Json]:
         """Events until the server ends the stream or `idle` seconds pass without a byte (TimeoutError)."""
         connection = self.connect(idle)
         asked = {"watch": "true", "resourceVersion": resource_version, "allowWatchBookmarks": "true", **query}
@@ -179,8 +178,8 @@ class Rest:
             connection.close()
 
     def until(
-        self, path: str, holds: Callable[[Object | None], Any], *, seconds: float = 30.0, what: str = ""
-    ) -> Object | None:
+        self, path: str, holds: Callable[[Json | None], Any], *, seconds: float = 30.0, what: str = ""
+    ) -> Json | None:
         """Looks ten times a second until `holds(object or None)`; says what it saw last when it never does."""
         end = time.monotonic() + seconds
         while True:

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 
-from trainwright.testing.rest import Object, Refused, Rest
+from trainwright.schema.jsonobject import Json
+from trainwright.testing.rest import Refused, Rest
 
 COLLECTIONS = (
     "/apis/trainer.kubeflow.org/v1alpha1/trainjobs",
@@ -36,7 +37,7 @@ class Change:
     type: str
     kind: str
     version: int
-    object: Object
+    object: Json
     at: float
 
     @property
@@ -135,7 +136,7 @@ class WatchLog:
             except (OSError, ValueError):
                 time.sleep(0.1)
 
-    def _record(self, type_: str, kind: str, item: Object) -> None:
+    def _record(self, type_: str, kind: str, item: Json) -> None:
         change = Change(type_, kind, int(item["metadata"]["resourceVersion"]), item, time.time())
         with self._lock:
             self._changes.append(change)

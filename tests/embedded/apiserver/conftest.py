@@ -11,8 +11,7 @@ import aiohttp
 import pytest
 
 from trainwright.embedded.apiserver import ApiServer
-
-Json = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 
 class Http:

@@ -13,8 +13,8 @@ from aiohttp import web
 
 from trainwright.embedded.apiserver import ApiServer
 from trainwright.embedded.apiserver.access.tls import server_context
+from trainwright.schema.jsonobject import Json
 
-Json = dict[str, Any]
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 

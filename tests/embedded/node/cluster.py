@@ -23,8 +23,7 @@ from trainwright.embedded.apiserver.server import ApiServer
 from trainwright.embedded.node.node import LocalNode, NodeConfig
 from trainwright.embedded.node.tiers import Tier
 from trainwright.embedded.workloads.controllers import workload_controllers
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 CRDS = Path(__file__).parents[3] / "manifests" / "crds" / "third-party"
 
@@ -59,11 +58,11 @@ class Cluster:
 
     # What tests ask
 
-    async def create(self, resource: Resource, body: JSON) -> JSON:
-        created: JSON = await self.client.create(resource, body, "default")
+    async def create(self, resource: Resource, body: Json) -> Json:
+        created: Json = await self.client.create(resource, body, "default")
         return created
 
-    async def get(self, resource: Resource, name: str) -> JSON | None:
+    async def get(self, resource: Resource, name: str) -> Json | None:
         try:
             return await self.client.get(resource, name, "default")
         except NotFound:
@@ -76,24 +75,24 @@ class Cluster:
             await asyncio.sleep(0.05)
         return answer
 
-    async def until_pod(self, name: str, phase: str, seconds: float = 30.0) -> JSON:
-        async def question() -> JSON | None:
+    async def until_pod(self, name: str, phase: str, seconds: float = 30.0) -> Json:
+        async def question() -> Json | None:
             pod = await self.get(PODS, name)
             assert pod is not None, f"pod {name} is gone"
             now = pod.get("status", {}).get("phase")
             assert now == phase or now not in ("Succeeded", "Failed"), pod["status"]
             return pod if now == phase else None
 
-        pod: JSON = await self.until(question, seconds)
+        pod: Json = await self.until(question, seconds)
         return pod
 
-    async def until_job_set_ends(self, name: str, seconds: float = 60.0) -> JSON:
-        async def question() -> JSON | None:
+    async def until_job_set_ends(self, name: str, seconds: float = 60.0) -> Json:
+        async def question() -> Json | None:
             job_set = await self.get(JOB_SETS, name)
-            status: JSON = (job_set or {}).get("status", {})
+            status: Json = (job_set or {}).get("status", {})
             return status if status.get("terminalState") else None
 
-        status: JSON = await self.until(question, seconds)
+        status: Json = await self.until(question, seconds)
         return status
 
     async def until_gone(self, resource: Resource, name: str, seconds: float = 30.0) -> None:
@@ -102,11 +101,11 @@ class Cluster:
 
         await self.until(question, seconds)
 
-    async def pods_of(self, job_set: str) -> list[JSON]:
+    async def pods_of(self, job_set: str) -> list[Json]:
         found = await self.client.list(PODS, "default", label_selector=f"jobset.sigs.k8s.io/jobset-name={job_set}")
         return sorted(found.items or [], key=lambda pod: str(pod["metadata"]["name"]))
 
-    async def job(self, name: str) -> JSON:
+    async def job(self, name: str) -> Json:
         return await self.client.get(JOBS, name, "default")
 
     async def log(self, pod: str, **options: Any) -> str:
@@ -131,7 +130,7 @@ async def running_cluster(directory: Path, tier: Tier | None = None) -> AsyncIte
             await asyncio.gather(workloads, return_exceptions=True)
 
 
-def pod(name: str, *command: str, container: JSON | None = None, **spec: Any) -> JSON:
+def pod(name: str, *command: str, container: Json | None = None, **spec: Any) -> Json:
     whole = {"name": "c", "image": "none", "command": list(command), **(container or {})}
     return {
         "apiVersion": "v1",
@@ -142,8 +141,8 @@ def pod(name: str, *command: str, container: JSON | None = None, **spec: Any) ->
 
 
 def job_set(
-    name: str, *command: str, nodes: int = 2, env: list[JSON] | None = None, grace: int = 30, **spec: Any
-) -> JSON:
+    name: str, *command: str, nodes: int = 2, env: list[Json] | None = None, grace: int = 30, **spec: Any
+) -> Json:
     container = {"name": "node", "image": "none", "command": list(command), "env": env or []}
     pod_spec = {"restartPolicy": "Never", "containers": [container], "terminationGracePeriodSeconds": grace}
     template = {"spec": pod_spec}
@@ -156,5 +155,5 @@ def job_set(
     }
 
 
-def conditions(status: JSON) -> dict[str, tuple[str, str]]:
+def conditions(status: Json) -> dict[str, tuple[str, str]]:
     return {c["type"]: (c["status"], c.get("reason", "")) for c in status.get("conditions", ())}

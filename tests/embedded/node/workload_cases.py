@@ -17,8 +17,7 @@ import msgspec
 
 from trainwright.api.resources import EVENTS, JOB_SETS, JOBS, PODS, SERVICES
 from trainwright.client import Client
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 RECORDING = Path(__file__).parent / "recorded_workloads.json"
 
@@ -26,26 +25,26 @@ FIRST_FAILS = 'if [ "$JOB_COMPLETION_INDEX" = 0 ]; then sleep 0.3; exit 3; fi; s
 
 
 def replicated(
-    name: str, script: str, *, replicas: int = 1, pods: int = 1, job: JSON | None = None, **more: Any
-) -> JSON:
+    name: str, script: str, *, replicas: int = 1, pods: int = 1, job: Json | None = None, **more: Any
+) -> Json:
     container = {"name": "node", "image": "none", "command": ["sh", "-c", script]}
     pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}
     spec = {"completions": pods, "parallelism": pods, "backoffLimit": 0, "template": {"spec": pod}, **(job or {})}
     return {"name": name, "replicas": replicas, "template": {"spec": spec}, **more}
 
 
-def after(name: str, status: str) -> list[JSON]:
+def after(name: str, status: str) -> list[Json]:
     return [{"name": name, "status": status}]
 
 
-def cases(scratch: Path) -> dict[str, JSON]:
+def cases(scratch: Path) -> dict[str, Json]:
     """Specs by name. `scratch` is an empty directory in which a first try leaves its mark."""
     fails_once = f"mkdir {scratch}/$HOSTNAME 2>/dev/null && exit 1; sleep 0.3"
     on_42 = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]}
     leader = {"rules": [{"succeededIndexes": "0"}]}
     not_first = 'if [ "$JOB_COMPLETION_INDEX" = 1 ]; then sleep 600; fi; sleep 0.3'
     fail_jobset = {"name": "fatal", "action": "FailJobSet", "onJobFailureReasons": ["BackoffLimitExceeded"]}
-    every: dict[str, tuple[list[JSON], JSON]] = {
+    every: dict[str, tuple[list[Json], Json]] = {
         "completes": ([replicated("node", "sleep 0.3", pods=2)], {}),
         "fails": ([replicated("node", FIRST_FAILS, pods=2)], {}),
         "several": (
@@ -83,7 +82,7 @@ def cases(scratch: Path) -> dict[str, JSON]:
     return {name: {"replicatedJobs": jobs, **spec} for name, (jobs, spec) in every.items()}
 
 
-async def observe(client: Client, scratch: Path) -> dict[str, JSON]:
+async def observe(client: Client, scratch: Path) -> dict[str, Json]:
     """Everything the cases leave behind, by case."""
     specs = cases(scratch)
     for name, spec in specs.items():
@@ -111,9 +110,9 @@ async def _until(client: Client, names: list[str], holds: Any, seconds: float = 
         waiting = [name for name in waiting if not holds(found.get(name, {}))]
 
 
-async def _settled(client: Client, names: list[str]) -> dict[str, JSON]:
+async def _settled(client: Client, names: list[str]) -> dict[str, Json]:
     """The traces once they no longer change: what a finished JobSet still has to end takes a moment."""
-    before: dict[str, JSON] = {}
+    before: dict[str, Json] = {}
     for _ in range(20):
         await asyncio.sleep(1.0)
         now = await _traces(client, names)
@@ -123,8 +122,8 @@ async def _settled(client: Client, names: list[str]) -> dict[str, JSON]:
     raise AssertionError("the cluster does not come to rest")
 
 
-async def _traces(client: Client, names: list[str]) -> dict[str, JSON]:
-    traces: dict[str, JSON] = {name: {"jobs": {}, "pods": [], "events": []} for name in names}
+async def _traces(client: Client, names: list[str]) -> dict[str, Json]:
+    traces: dict[str, Json] = {name: {"jobs": {}, "pods": [], "events": []} for name in names}
     for job_set in (await client.list(JOB_SETS, "default")).items or ():
         traces[job_set["metadata"]["name"]]["status"] = _status(job_set)
     for job in (await client.list(JOBS, "default")).items or ():
@@ -153,7 +152,7 @@ async def _traces(client: Client, names: list[str]) -> dict[str, JSON]:
     return {name: msgspec.json.decode(_anonymous(msgspec.json.encode(case).decode())) for name, case in traces.items()}
 
 
-def _status(thing: JSON) -> JSON:
+def _status(thing: Json) -> Json:
     """The status with its conditions by type; times say only that they are there."""
     status = dict(thing.get("status", {}))
     shown = ("status", "reason", "message")
@@ -161,7 +160,7 @@ def _status(thing: JSON) -> JSON:
     return status
 
 
-def _pod(pod: JSON) -> JSON:
+def _pod(pod: Json) -> Json:
     metadata, spec, status = pod["metadata"], pod["spec"], pod["status"]
     states = [container["state"] for container in status.get("containerStatuses", ())]
     # JobSet's pod webhook, which the embedded cluster does without, copies the pod's priority into a label.

@@ -30,9 +30,9 @@ from trainwright.api.resources import (
 from trainwright.client import Client, HttpTransport, NotFound, kubeconfig
 from trainwright.embedded.apiserver.server import ApiServer
 from trainwright.operator.manager import Operator
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.faults import Crash, DropAfter, DropBefore, Fault, FaultyTransport, Rule
 
-JSON = dict[str, Any]
 CRDS = Path(__file__).parents[3] / "manifests" / "crds"
 
 
@@ -59,7 +59,7 @@ class Cluster:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def find(self, resource: Resource, name: str) -> JSON | None:
+    async def find(self, resource: Resource, name: str) -> Json | None:
         try:
             return await self.client.get(resource, name, self.namespace)
         except NotFound:
@@ -72,12 +72,12 @@ class Cluster:
             await asyncio.sleep(0.02)
         return answer
 
-    async def until_state(self, state: str) -> JSON:
-        async def has_state() -> JSON | None:
+    async def until_state(self, state: str) -> Json:
+        async def has_state() -> Json | None:
             job = await self.find(TRAIN_JOBS, "job")
             return job if job is not None and (job.get("status") or {}).get("state") == state else None
 
-        job: JSON = await self.until(has_state)
+        job: Json = await self.until(has_state)
         return job
 
     async def finish(self, kind: str = "Completed") -> None:
@@ -103,7 +103,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
             yield Cluster(server, client)
 
 
-def mpi_runtime() -> JSON:
+def mpi_runtime() -> Json:
     labels = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
     pod = {"spec": {"containers": [{"name": "node", "image": "none"}]}}
     launcher = {"name": "launcher", "template": {"metadata": {"labels": labels}, "spec": {"template": pod}}}
@@ -119,7 +119,7 @@ def mpi_runtime() -> JSON:
     }
 
 
-def train_job(**spec: Any) -> JSON:
+def train_job(**spec: Any) -> Json:
     return {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",
@@ -161,7 +161,7 @@ async def test_a_second_operator_finds_nothing_to_write(cluster: Cluster) -> Non
         assert [f"{request.method} {request.path}" for request in second.writes] == []
 
 
-async def play(cluster: Cluster, *rules: Rule) -> tuple[JSON, int]:
+async def play(cluster: Cluster, *rules: Rule) -> tuple[Json, int]:
     """A job from suspension to its end, by operators that are replaced when they die; and how much was written."""
     ends = asyncio.Event()
     writes = 0
@@ -203,9 +203,9 @@ async def play(cluster: Cluster, *rules: Rule) -> tuple[JSON, int]:
     return await end_state(cluster), writes
 
 
-async def end_state(cluster: Cluster) -> JSON:
+async def end_state(cluster: Cluster) -> Json:
     """What is there, without what two runs may differ in."""
-    state: JSON = {}
+    state: Json = {}
     for resource in (TRAIN_JOBS, JOB_SETS, CONFIG_MAPS, SECRETS, CONTROLLER_REVISIONS):
         for thing in (await cluster.client.list(resource, cluster.namespace)).items or ():
             metadata = thing["metadata"]

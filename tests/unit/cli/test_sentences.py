@@ -7,19 +7,18 @@ from typing import Any
 import pytest
 
 from trainwright.cli.sentences import COMPLETION_INDEX, REPLICATED_JOB, failed_containers, phase_of
+from trainwright.schema.jsonobject import Json
 
-Object = dict[str, Any]
 
-
-def jobset(*jobs: Object) -> Object:
+def jobset(*jobs: Json) -> Json:
     return {"metadata": {"name": "j"}, "spec": {"replicatedJobs": list(jobs)}}
 
 
-def replicated(name: str, parallelism: int, **more: Any) -> Object:
+def replicated(name: str, parallelism: int, **more: Any) -> Json:
     return {"name": name, "template": {"spec": {"parallelism": parallelism}}, **more}
 
 
-def pod(job: str, index: int, phase: str, **status: Any) -> Object:
+def pod(job: str, index: int, phase: str, **status: Any) -> Json:
     labels = {REPLICATED_JOB: job, COMPLETION_INDEX: str(index)}
     return {
         "metadata": {"name": f"j-{job}-0-{index}-abcde", "labels": labels},
@@ -89,13 +88,13 @@ CRASHING = [{"name": "node", "state": {"waiting": {"reason": "CrashLoopBackOff",
     ],
 )
 def test_phase_names_what_it_waits_for(
-    job: Object, job_set: Object | None, pods: list[Object], expected: tuple[str, str]
+    job: Json, job_set: Json | None, pods: list[Json], expected: tuple[str, str]
 ) -> None:
     assert phase_of(job, job_set, pods) == expected
 
 
 def test_the_container_that_failed_first_is_named_first() -> None:
-    def ended(code: int, at: str) -> list[Object]:
+    def ended(code: int, at: str) -> list[Json]:
         return [{"name": "node", "state": {"terminated": {"exitCode": code, "finishedAt": at, "reason": "Error"}}}]
 
     pods = [

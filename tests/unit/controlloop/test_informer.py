@@ -21,8 +21,7 @@ from trainwright.client.requests import Request
 from trainwright.client.transport import Answer
 from trainwright.controlloop import Delta, Source, VirtualClock
 from trainwright.controlloop.informer import Informer
-
-Object = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 
 class Pod(msgspec.Struct, frozen=True):
@@ -35,7 +34,7 @@ class History:
     def __init__(self) -> None:
         self.version = 1
         self.compacted = 0
-        self.objects: dict[str, Object] = {}
+        self.objects: dict[str, Json] = {}
         self.events: list[tuple[int, bytes]] = []
         self.refusals = 0
         self.bytes_left: int | None = None  # the next stream breaks after so many bytes
@@ -66,7 +65,7 @@ class History:
         self._cut = asyncio.Event()
         self._wake()
 
-    def _happened(self, kind: str, thing: Object) -> None:
+    def _happened(self, kind: str, thing: Json) -> None:
         self.events.append((self.version, json.dumps({"type": kind, "object": thing}).encode()))
         self._wake()
 

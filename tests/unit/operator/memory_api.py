@@ -21,9 +21,8 @@ from typing import Any
 from trainwright.client.requests import APPLY_PATCH, Request
 from trainwright.client.transport import Answer
 from trainwright.controlloop import VirtualClock
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.jsonpatch import merge_patch
-
-Object = dict[str, Any]
 
 _PATH = re.compile(
     r"^/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)(?:/namespaces/(?P<namespace>[^/]+))?"
@@ -51,7 +50,7 @@ class Failure(Exception):
 class MemoryApi:
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
-        self.objects: dict[tuple[str, str, str], Object] = {}  # plural, namespace, name
+        self.objects: dict[tuple[str, str, str], Json] = {}  # plural, namespace, name
         self.absent: set[str] = set()  # plurals whose CRD is not installed
         self.log: list[Request] = []
         self.before: Callable[[Request], None] = lambda request: None  # may raise, to inject a fault
@@ -63,13 +62,13 @@ class MemoryApi:
 
     # What tests use
 
-    def add(self, plural: str, body: Object, namespace: str = "ns") -> Object:
+    def add(self, plural: str, body: Json, namespace: str = "ns") -> Json:
         return self._create(plural, namespace, copy.deepcopy(body))
 
-    def get(self, plural: str, name: str, namespace: str = "ns") -> Object | None:
+    def get(self, plural: str, name: str, namespace: str = "ns") -> Json | None:
         return self.objects.get((plural, namespace, name))
 
-    def change(self, plural: str, name: str, patch: Object, namespace: str = "ns") -> Object:
+    def change(self, plural: str, name: str, patch: Json, namespace: str = "ns") -> Json:
         current = self.objects[plural, namespace, name]
         return self._store(plural, namespace, name, merge_patch(copy.deepcopy(current), patch))
 
@@ -141,22 +140,22 @@ class MemoryApi:
             body = {key: value for key, value in body.items() if key != "status"}
         return self._ok(self._store(plural, namespace, name, merge_patch(copy.deepcopy(current), body)))
 
-    def _ok(self, body: Object, code: int = 200) -> Answer:
+    def _ok(self, body: Json, code: int = 200) -> Answer:
         date = formatdate(self.clock.wall(), usegmt=True)
         return Answer(code, {"Date": date}, json.dumps(body).encode())
 
-    def _find(self, plural: str, namespace: str, name: str) -> Object:
+    def _find(self, plural: str, namespace: str, name: str) -> Json:
         try:
             return self.objects[plural, namespace, name]
         except KeyError:
             raise Failure(404, "NotFound", f'{plural} "{name}" not found', name=name) from None
 
-    def _check(self, current: Object, metadata: Object) -> None:
+    def _check(self, current: Json, metadata: Json) -> None:
         for field in ("uid", "resourceVersion"):
             if metadata.get(field) and metadata[field] != current["metadata"][field]:
                 raise Failure(409, "Conflict", f"{field} is {current['metadata'][field]}")
 
-    def _list(self, plural: str, namespace: str | None, query: dict[str, str]) -> Object:
+    def _list(self, plural: str, namespace: str | None, query: dict[str, str]) -> Json:
         items = [
             thing
             for (kind, where, name), thing in self.objects.items()
@@ -167,11 +166,11 @@ class MemoryApi:
         ]
         return {"metadata": {"resourceVersion": str(next(self._version))}, "items": items}
 
-    def _create(self, plural: str, namespace: str, body: Object) -> Object:
+    def _create(self, plural: str, namespace: str, body: Json) -> Json:
         body["metadata"].update(namespace=namespace, uid=f"uid-{next(self._uid)}", creationTimestamp=self._time())
         return self._store(plural, namespace, body["metadata"]["name"], body)
 
-    def _apply(self, plural: str, namespace: str, name: str, body: Object, manager: str) -> Answer:
+    def _apply(self, plural: str, namespace: str, name: str, body: Json, manager: str) -> Answer:
         current = self.objects.get((plural, namespace, name))
         if current is None:
             if body["metadata"].get("uid"):
@@ -186,7 +185,7 @@ class MemoryApi:
             return self._ok(current)  # as the real one: no change, no event
         return self._ok(self._store(plural, namespace, name, merged))
 
-    def _store(self, plural: str, namespace: str, name: str, body: Object) -> Object:
+    def _store(self, plural: str, namespace: str, name: str, body: Json) -> Json:
         key = (plural, namespace, name)
         old = self.objects.get(key)
         metadata = body["metadata"]
@@ -202,7 +201,7 @@ class MemoryApi:
             self._emit("MODIFIED" if old else "ADDED", key, body)
         return body
 
-    def _remove(self, plural: str, namespace: str, name: str, options: Object) -> Object:
+    def _remove(self, plural: str, namespace: str, name: str, options: Json) -> Json:
         current = self._find(plural, namespace, name)
         self._check(current, options.get("preconditions") or {})
         if current["metadata"].get("finalizers"):
@@ -217,7 +216,7 @@ class MemoryApi:
         body["metadata"]["resourceVersion"] = str(next(self._version))
         self._emit("DELETED", key, body)
 
-    def _emit(self, kind: str, key: tuple[str, str, str], body: Object) -> None:
+    def _emit(self, kind: str, key: tuple[str, str, str], body: Json) -> None:
         line = json.dumps({"type": kind, "object": body}).encode()
         for plural, namespace, selector, queue in self._watches:
             if plural == key[0] and namespace in (None, key[1]) and _selected(body, selector):
@@ -241,7 +240,7 @@ class _Stream:
             yield await self._queue.get()
 
 
-def _selected(thing: Object, selector: str | None) -> bool:
+def _selected(thing: Json, selector: str | None) -> bool:
     labels = thing["metadata"].get("labels") or {}
     for part in (selector or "").split(",") if selector else ():
         name, equals, value = part.partition("=")

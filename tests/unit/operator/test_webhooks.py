@@ -19,7 +19,8 @@ from trainwright.operator.metrics import OperatorMetrics
 from trainwright.operator.revisions import content_of, name_of
 from trainwright.operator.serving import Server
 from trainwright.plugins import load
-from unit.operator.memory_api import Failure, MemoryApi, Object
+from trainwright.schema.jsonobject import Json
+from unit.operator.memory_api import Failure, MemoryApi
 from unit.operator.world import runtime, train_job
 
 
@@ -30,11 +31,11 @@ class Webhooks:
         self._session = session
         self._url = f"http://127.0.0.1:{port}"
 
-    async def post(self, path: str, body: Any) -> tuple[int, Object]:
+    async def post(self, path: str, body: Any) -> tuple[int, Json]:
         async with self._session.post(self._url + path + "?timeout=10s", data=body) as answer:
             return answer.status, await answer.json()
 
-    async def review(self, path: str, new: Object, old: Object | None = None) -> Object:
+    async def review(self, path: str, new: Json, old: Json | None = None) -> Json:
         request = {
             "uid": "the-uid",
             "operation": "UPDATE" if old else "CREATE",
@@ -46,7 +47,7 @@ class Webhooks:
         code, answer = await self.post(path, json.dumps(body))
         assert code == 200
         assert answer["response"]["uid"] == "the-uid"
-        response: Object = answer["response"]
+        response: Json = answer["response"]
         return response
 
 
@@ -60,9 +61,9 @@ async def hooks() -> AsyncIterator[Webhooks]:
         yield Webhooks(api, metrics, session, server.port)
 
 
-def patched(body: Object, response: Object) -> list[Object]:
+def patched(body: Json, response: Json) -> list[Json]:
     assert response["patchType"] == "JSONPatch"
-    operations: list[Object] = json.loads(base64.b64decode(response["patch"]))
+    operations: list[Json] = json.loads(base64.b64decode(response["patch"]))
     return operations
 
 

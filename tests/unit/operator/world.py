@@ -12,7 +12,8 @@ from trainwright.client import Client
 from trainwright.client.servertime import ServerTime
 from trainwright.controlloop import VirtualClock
 from trainwright.operator.manager import Operator
-from unit.operator.memory_api import MemoryApi, Object
+from trainwright.schema.jsonobject import Json
+from unit.operator.memory_api import MemoryApi
 
 
 class World:
@@ -54,16 +55,16 @@ class World:
 
     # What is there
 
-    def job(self, name: str = "job") -> Object:
+    def job(self, name: str = "job") -> Json:
         found = self.api.get("trainjobs", name)
         assert found is not None
         return found
 
-    def status(self, name: str = "job") -> Object:
-        status: Object = self.job(name).get("status") or {}
+    def status(self, name: str = "job") -> Json:
+        status: Json = self.job(name).get("status") or {}
         return status
 
-    def job_set(self, name: str = "job") -> Object | None:
+    def job_set(self, name: str = "job") -> Json | None:
         return self.api.get("jobsets", name)
 
     def finish_job_set(self, kind: str = "Completed", name: str = "job") -> None:
@@ -77,7 +78,7 @@ class World:
         self.api.change("jobsets", name, {"status": {"conditions": [end]}})
 
 
-def runtime(name: str = "it", kind: str = "ClusterTrainingRuntime", **policy: Any) -> Object:
+def runtime(name: str = "it", kind: str = "ClusterTrainingRuntime", **policy: Any) -> Json:
     labels = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
     pod = {"spec": {"containers": [{"name": "node", "image": "python"}]}}
     node = {"name": "node", "template": {"metadata": {"labels": labels}, "spec": {"template": pod}}}
@@ -89,7 +90,7 @@ def runtime(name: str = "it", kind: str = "ClusterTrainingRuntime", **policy: An
     }
 
 
-def mpi_runtime(name: str = "it") -> Object:
+def mpi_runtime(name: str = "it") -> Json:
     body = runtime(name, mpi={"runLauncherAsNode": True})
     [node] = body["spec"]["template"]["spec"]["replicatedJobs"]
     launcher = {"name": "launcher", "template": node["template"]}
@@ -100,7 +101,7 @@ def mpi_runtime(name: str = "it") -> Object:
     return body
 
 
-def train_job(name: str = "job", runtime: str = "it", **spec: Any) -> Object:
+def train_job(name: str = "job", runtime: str = "it", **spec: Any) -> Json:
     return {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",

@@ -8,8 +8,8 @@ from trainwright.api.runtime import TrainingRuntime, runtime_from
 from trainwright.api.trainjob import TrainJob, trainjob_from
 from trainwright.pipeline import Apply, CreateOnce, MaskedKeys, Observed, Plan, build
 from trainwright.plugins import load
+from trainwright.schema.jsonobject import Json
 
-Json = dict[str, Any]
 ROLE = "trainer.kubeflow.org/trainjob-ancestor-step"
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hypothesis import strategies as st
 
-Json = dict[str, Any]
+from trainwright.schema.jsonobject import Json
+
 ROLE = "trainer.kubeflow.org/trainjob-ancestor-step"
 
 names = st.sampled_from(["A", "B", "C", "FLUX_QUEUE_POLICY", "KUBEFLOW_TRAINER_SERVER_URL", "JAX_PROCESS_ID"])

@@ -27,9 +27,9 @@ from trainwright.pipeline.framework import Framework
 from trainwright.pipeline.info import Info, make_info
 from trainwright.pipeline.provenance import DEFAULT, PLUGIN, RUNTIME
 from trainwright.plugins import load
+from trainwright.schema.jsonobject import Json
 from unit.pipeline.strategies import runtimes, train_jobs
 
-Json = dict[str, Any]
 OBSERVED = Observed(ca_certificate="PEM")
 SERVER = "https://server:1"
 ordinary = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

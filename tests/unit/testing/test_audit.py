@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.audit import requests
-from trainwright.testing.rest import Object
 
 
-def event(verb: str, code: int, uri: str = "/x", stage: str = "ResponseComplete", **more: object) -> Object:
+def event(verb: str, code: int, uri: str = "/x", stage: str = "ResponseComplete", **more: object) -> Json:
     return {
         "stage": stage,
         "verb": verb,

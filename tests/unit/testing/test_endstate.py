@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.endstate import masked
-from trainwright.testing.rest import Object
 
 
-def jobset(namespace: str, uid: str, *, suspend: bool = False) -> Object:
+def jobset(namespace: str, uid: str, *, suspend: bool = False) -> Json:
     return {
         "metadata": {
             "name": "job",
@@ -38,7 +38,7 @@ def test_what_was_asked_for_counts() -> None:
 
 
 def test_key_material_is_masked_and_its_names_are_not() -> None:
-    def secret(**data: str) -> Object:
+    def secret(**data: str) -> Json:
         return masked({"metadata": {"name": "s"}, "data": data}, "Secret", "ns")
 
     assert secret(key="a") == secret(key="b")

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.audit import Request, requests
 from trainwright.testing.grants import Grant, TooBroad, grants, unused
-from trainwright.testing.rest import Object
 
 
-def role(*rules: Object, kind: str = "ClusterRole", **metadata: str) -> Object:
+def role(*rules: Json, kind: str = "ClusterRole", **metadata: str) -> Json:
     return {"kind": kind, "metadata": {"name": "r", **metadata}, "rules": list(rules)}
 
 
-def rule(group: str, resource: str, *verbs: str, names: list[str] | None = None) -> Object:
+def rule(group: str, resource: str, *verbs: str, names: list[str] | None = None) -> Json:
     return {"apiGroups": [group], "resources": [resource], "verbs": list(verbs), "resourceNames": names or []}
 
 
-def event(verb: str, uri: str, code: int = 200, **reference: str) -> Object:
+def event(verb: str, uri: str, code: int = 200, **reference: str) -> Json:
     return {
         "stage": "ResponseStarted" if verb == "watch" else "ResponseComplete",
         "verb": verb,
@@ -29,7 +29,7 @@ def event(verb: str, uri: str, code: int = 200, **reference: str) -> Object:
     }
 
 
-def asked(*events: Object) -> list[Request]:
+def asked(*events: Json) -> list[Request]:
     return requests(events, user="operator")
 
 
@@ -65,6 +65,6 @@ def test_what_is_set_apart_does_not_count() -> None:
 
 
 @pytest.mark.parametrize("broad", [rule("*", "pods", "get"), rule("", "*", "get"), rule("", "pods", "*")])
-def test_a_wildcard_is_refused(broad: Object) -> None:
+def test_a_wildcard_is_refused(broad: Json) -> None:
     with pytest.raises(TooBroad):
         grants(role(broad))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.kubelets import next_step, outcome_of, status_after
 from trainwright.testing.nodes import OUTCOME_ANNOTATION, OUTCOME_VARIABLE
-from trainwright.testing.rest import Object
 
 
-def pod(phase: str = "Pending", *, bound: bool = True, outcome: str = "", **metadata: object) -> Object:
+def pod(phase: str = "Pending", *, bound: bool = True, outcome: str = "", **metadata: object) -> Json:
     env = [{"name": OUTCOME_VARIABLE, "value": outcome}] if outcome else []
-    spec: Object = {"containers": [{"name": "node", "image": "none", "env": env}]}
+    spec: Json = {"containers": [{"name": "node", "image": "none", "env": env}]}
     return {
         "metadata": {"name": "p", **metadata},
         "spec": {**spec, "nodeName": "node-0"} if bound else spec,
@@ -33,7 +33,7 @@ def pod(phase: str = "Pending", *, bound: bool = True, outcome: str = "", **meta
         (pod("Failed", outcome="fail"), None),
     ],
 )
-def test_a_pod_goes_the_way_it_asks_for(given: Object, step: str | None) -> None:
+def test_a_pod_goes_the_way_it_asks_for(given: Json, step: str | None) -> None:
     assert next_step(given) == step
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.audit import Request
 from trainwright.testing.oracle import Story, Violation, check, effective_writes
-from trainwright.testing.rest import Object
 from trainwright.testing.watchlog import Change
 
 
@@ -18,7 +18,7 @@ class Scribe:
         self.changes: list[Change] = []
         self.requests: list[Request] = []
 
-    def change(self, type_: str, kind: str, item: Object, *, after: float = 0.1) -> Object:
+    def change(self, type_: str, kind: str, item: Json, *, after: float = 0.1) -> Json:
         self.version += 1
         at = (self.changes[-1].at if self.changes else 1000.0) + after
         item = {**item, "metadata": {**item["metadata"], "resourceVersion": str(self.version)}}
@@ -54,20 +54,20 @@ class Scribe:
         return []
 
 
-def job(name: str = "job", uid: str = "u1", *conditions: Object, **metadata: object) -> Object:
+def job(name: str = "job", uid: str = "u1", *conditions: Json, **metadata: object) -> Json:
     return {
         "metadata": {"name": name, "namespace": "ns", "uid": uid, **metadata},
         "status": {"conditions": list(conditions)},
     }
 
 
-def condition(kind: str, at: str = "2026-01-01T00:00:01Z", **more: object) -> Object:
+def condition(kind: str, at: str = "2026-01-01T00:00:01Z", **more: object) -> Json:
     return {"type": kind, "status": "True", "lastTransitionTime": at, **more}
 
 
 def child(
     name: str = "job", uid: str = "c1", owner: str | None = "u1", manager: str = "trainer", **more: object
-) -> Object:
+) -> Json:
     owners = [{"kind": "TrainJob", "name": "job", "uid": owner, "controller": True}] if owner else []
     return {
         "metadata": {
@@ -170,7 +170,7 @@ def test_an_edited_runtime_is_seen_and_a_finalizer_is_not(scribe: Scribe) -> Non
 
 
 @pytest.mark.parametrize("later", [[], [condition("Failed")], [condition("Complete"), condition("Failed")]])
-def test_a_finished_job_that_changes_its_mind_is_seen(scribe: Scribe, later: list[Object]) -> None:
+def test_a_finished_job_that_changes_its_mind_is_seen(scribe: Scribe, later: list[Json]) -> None:
     scribe.change("ADDED", "TrainJob", job("job", "u1", condition("Complete")))
     scribe.change("MODIFIED", "TrainJob", job("job", "u1", *later))
     assert scribe.violations() == ["I3"]
@@ -206,7 +206,7 @@ def test_a_rewritten_secret_or_revision_is_seen(scribe: Scribe, kind: str) -> No
         (condition("Suspended", observedGeneration=3), condition("Suspended", observedGeneration=2)),
     ],
 )
-def test_a_condition_that_goes_back_in_time_is_seen(scribe: Scribe, first: Object, second: Object) -> None:
+def test_a_condition_that_goes_back_in_time_is_seen(scribe: Scribe, first: Json, second: Json) -> None:
     scribe.change("ADDED", "TrainJob", job("job", "u1", first))
     scribe.change("MODIFIED", "TrainJob", job("job", "u1", second))
     assert scribe.violations() == ["I6"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.ownership import owned_fields
-from trainwright.testing.rest import Object
 
 
-def stored(**entries: Object) -> Object:
+def stored(**entries: Json) -> Json:
     managed = [
         {"manager": name.partition("_")[0], "operation": name.partition("_")[2] or "Apply", "fieldsV1": fields}
         for name, fields in entries.items()

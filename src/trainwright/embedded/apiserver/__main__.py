@@ -14,7 +14,8 @@ from importlib import resources
 from pathlib import Path
 
 from trainwright.embedded.apiserver import ApiServer, StoreError, User
-from trainwright.embedded.apiserver.errors import Json, StatusError
+from trainwright.embedded.apiserver.errors import StatusError
+from trainwright.schema.jsonobject import Json
 
 
 def shipped_crds() -> list[Json]:

@@ -9,11 +9,11 @@ from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.admission.chain import Admission
 from trainwright.embedded.apiserver.controllers.namespaces import Namespaces
 from trainwright.embedded.apiserver.controllers.peers import Peers
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.registry import Registry
 from trainwright.embedded.apiserver.storage.state import State
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
+from trainwright.schema.jsonobject import Json
 
 
 class Api:

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from trainwright.schema.errors import FieldError, aggregate
-
-Json = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 REASONS = {
     400: "BadRequest",

@@ -6,12 +6,12 @@ import copy
 from typing import TYPE_CHECKING
 
 from trainwright.embedded.apiserver import metadata
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.http.decoding import decode_object
 from trainwright.embedded.apiserver.operations import writing
 from trainwright.embedded.apiserver.operations.writing import SYSTEM, WriteOptions
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
+from trainwright.schema.jsonobject import Json
 
 if TYPE_CHECKING:
     from trainwright.embedded.apiserver.api import Api

@@ -9,11 +9,11 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.http.warnings import warn
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
 from trainwright.schema.gotext import quote
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import dns1123_label_faults, label_key_faults, label_value_faults
 
 ANNOTATIONS_LIMIT = 256 * 1024

@@ -33,7 +33,7 @@ from trainwright.embedded.apiserver.controllers import namespaces
 from trainwright.embedded.apiserver.controllers.gc import GarbageCollector
 from trainwright.embedded.apiserver.controllers.upkeep import upkeep
 from trainwright.embedded.apiserver.custom.resources import CustomResources
-from trainwright.embedded.apiserver.errors import Json, StatusError
+from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.http.discovery import Discovery
 from trainwright.embedded.apiserver.http.handler import HttpApi
 from trainwright.embedded.apiserver.http.openapi import OpenApi
@@ -42,6 +42,7 @@ from trainwright.embedded.apiserver.operations.writing import User, WriteOptions
 from trainwright.embedded.apiserver.registry import Registry
 from trainwright.embedded.apiserver.storage.state import State
 from trainwright.embedded.apiserver.storage.store import Store
+from trainwright.schema.jsonobject import Json
 
 log = logging.getLogger(__name__)
 BACKLOG = 1024

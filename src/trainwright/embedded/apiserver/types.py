@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.fieldmanager.fieldset import FieldSet
 from trainwright.embedded.apiserver.fieldmanager.manager import FieldManager
 from trainwright.embedded.apiserver.fieldmanager.nodes import UNTYPED, Node
 from trainwright.embedded.apiserver.storage.state import Stored
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import dns1123_subdomain_faults
 from trainwright.schema.strategic import UNTYPED as UNTYPED_MERGE
 from trainwright.schema.strategic import MergeSchema

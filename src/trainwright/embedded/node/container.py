@@ -18,7 +18,15 @@ from typing import cast
 
 from trainwright.embedded.node import keeper
 from trainwright.embedded.node.crilog import LogFile, Stream
-from trainwright.embedded.node.record import JSON, ContainerRecord, ContainerToRun, Mount, PodDirectory, PodToRun, now
+from trainwright.embedded.node.record import (
+    ContainerRecord,
+    ContainerToRun,
+    Mount,
+    PodDirectory,
+    PodToRun,
+    now,
+)
+from trainwright.schema.jsonobject import Json
 
 START_ERROR_EXIT_CODE = 128
 """What container runtimes report for a command that could not be started."""
@@ -39,8 +47,8 @@ class Container:
         self.name = spec["name"]
         self.restart_count = 0
         self.start_at: float | None = None
-        self.state: JSON = {"waiting": {"reason": "ContainerCreating"}}
-        self.last_state: JSON = {}
+        self.state: Json = {"waiting": {"reason": "ContainerCreating"}}
+        self.last_state: Json = {}
         self._keeper: int | None = None
         self._control: int | None = None
         self._open: set[int] = set()
@@ -191,7 +199,7 @@ class Container:
         self._unfinished_since = None
         started_at = self.state["running"]["startedAt"]
         reports = [json.loads(line) for line in self._report.splitlines()]
-        report: JSON = {key: value for line in reports for key, value in line.items()}
+        report: Json = {key: value for line in reports for key, value in line.items()}
         if "error" in report:
             self.state = _terminated(START_ERROR_EXIT_CODE, "StartError", started_at, message=report["error"])
             return
@@ -235,8 +243,8 @@ def _pipe(undo: ExitStack) -> tuple[int, int]:
     return reader, writer
 
 
-def _terminated(code: int, reason: str, started_at: str, *, number: int = 0, message: str = "") -> JSON:
-    state: JSON = {"exitCode": code, "reason": reason, "startedAt": started_at, "finishedAt": now()}
+def _terminated(code: int, reason: str, started_at: str, *, number: int = 0, message: str = "") -> Json:
+    state: Json = {"exitCode": code, "reason": reason, "startedAt": started_at, "finishedAt": now()}
     if number:
         state["signal"] = number
     if message:

@@ -11,11 +11,9 @@ import base64
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.quantity import parse_quantity
-
-JSON = dict[str, Any]
 
 
 class Unresolved(Exception):
@@ -26,8 +24,8 @@ class Unresolved(Exception):
 class Sources:
     """The ConfigMaps and Secrets a pod names, by name, as far as they exist."""
 
-    config_maps: Mapping[str, JSON] = field(default_factory=dict)
-    secrets: Mapping[str, JSON] = field(default_factory=dict)
+    config_maps: Mapping[str, Json] = field(default_factory=dict)
+    secrets: Mapping[str, Json] = field(default_factory=dict)
 
     def config_map(self, name: str, *, optional: bool) -> dict[str, bytes]:
         found = self.config_maps.get(name)
@@ -69,7 +67,7 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
     return _EXPANSION.sub(replace, text)
 
 
-def variables(container: JSON, pod: JSON, sources: Sources, facts: Facts) -> dict[str, str]:
+def variables(container: Json, pod: Json, sources: Sources, facts: Facts) -> dict[str, str]:
     """The container's own variables, those of `envFrom` first, each seeing the ones before it."""
     result: dict[str, str] = {}
     for origin in container.get("envFrom") or ():
@@ -85,19 +83,19 @@ def variables(container: JSON, pod: JSON, sources: Sources, facts: Facts) -> dic
     return result
 
 
-def command_line(container: JSON, variables: Mapping[str, str]) -> list[str]:
+def command_line(container: Json, variables: Mapping[str, str]) -> list[str]:
     """`command` then `args`, expanded. Empty when the container relies on its image."""
     return [expand(word, variables) for word in (container.get("command") or []) + (container.get("args") or [])]
 
 
-def _from_whole(origin: JSON, sources: Sources) -> dict[str, bytes]:
+def _from_whole(origin: Json, sources: Sources) -> dict[str, bytes]:
     if reference := origin.get("configMapRef"):
         return sources.config_map(reference["name"], optional=reference.get("optional", False))
     reference = origin["secretRef"]
     return sources.secret(reference["name"], optional=reference.get("optional", False))
 
 
-def _from_origin(origin: JSON, container: JSON, pod: JSON, sources: Sources, facts: Facts) -> str | None:
+def _from_origin(origin: Json, container: Json, pod: Json, sources: Sources, facts: Facts) -> str | None:
     if reference := origin.get("configMapKeyRef"):
         return _key(reference, sources.config_map, "ConfigMap", pod)
     if reference := origin.get("secretKeyRef"):
@@ -109,7 +107,7 @@ def _from_origin(origin: JSON, container: JSON, pod: JSON, sources: Sources, fac
     raise Unresolved(f"env from {next(iter(origin), 'nothing')} is not supported by the local node yet")
 
 
-def _key(reference: JSON, read: Callable[..., dict[str, bytes]], kind: str, pod: JSON) -> str | None:
+def _key(reference: Json, read: Callable[..., dict[str, bytes]], kind: str, pod: Json) -> str | None:
     optional = reference.get("optional", False)
     value = read(reference["name"], optional=optional).get(reference["key"])
     if value is None:
@@ -123,7 +121,7 @@ def _key(reference: JSON, read: Callable[..., dict[str, bytes]], kind: str, pod:
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
 
 
-def field_value(path: str, pod: JSON, facts: Facts) -> str:
+def field_value(path: str, pod: Json, facts: Facts) -> str:
     """The downward API's view of the pod."""
     metadata, spec = pod["metadata"], pod["spec"]
     if match := _SUBSCRIPT.fullmatch(path):
@@ -146,7 +144,7 @@ def field_value(path: str, pod: JSON, facts: Facts) -> str:
     return str(simple[path])
 
 
-def resource_value(reference: JSON, container: JSON, pod: JSON, facts: Facts) -> str:
+def resource_value(reference: Json, container: Json, pod: Json, facts: Facts) -> str:
     """A request or limit, in units of the divisor, rounded up; a limit nobody set is what the machine has."""
     if name := reference.get("containerName"):
         everyone = (pod["spec"].get("initContainers") or []) + pod["spec"]["containers"]
@@ -161,7 +159,7 @@ def resource_value(reference: JSON, container: JSON, pod: JSON, facts: Facts) ->
     return str(-(-amount.nano // divisor.nano))
 
 
-def references(pod: JSON) -> tuple[set[str], set[str]]:
+def references(pod: Json) -> tuple[set[str], set[str]]:
     """The names of the ConfigMaps and of the Secrets that this pod's containers and volumes need."""
     config_maps: set[str] = set()
     secrets: set[str] = set()
@@ -182,7 +180,7 @@ def references(pod: JSON) -> tuple[set[str], set[str]]:
     return config_maps, secrets
 
 
-def _origins(container: JSON) -> Iterator[JSON]:
+def _origins(container: Json) -> Iterator[Json]:
     yield from container.get("envFrom") or ()
     for variable in container.get("env") or ():
         if origin := variable.get("valueFrom"):

@@ -35,10 +35,10 @@ from trainwright.embedded.node.status import Reporter
 from trainwright.embedded.node.tiers import Tier
 from trainwright.embedded.node.tokens import PodTokens, Token, account_of, sources
 from trainwright.embedded.times import rfc3339, seconds_of
+from trainwright.schema.jsonobject import Json
 
 log = logging.getLogger(__name__)
 
-JSON = dict[str, Any]
 
 UNRESOLVED_RETRY_SECONDS = 2.0
 LIVENESS_SECONDS = 60.0 if hasattr(os, "pidfd_open") else 2.0
@@ -51,10 +51,10 @@ class Pod(msgspec.Struct, frozen=True):
     """A pod in the store: metadata to find it by, the rest as it came."""
 
     metadata: ObjectMeta
-    spec: JSON = {}
-    status: JSON = {}
+    spec: Json = {}
+    status: Json = {}
 
-    def as_json(self) -> JSON:
+    def as_json(self) -> Json:
         return {"metadata": msgspec.to_builtins(self.metadata), "spec": self.spec, "status": self.status}
 
     @property
@@ -239,10 +239,10 @@ class Kubelet:
     def _address(self, pod: Pod) -> str:
         return self._addresses.of(pod.metadata.uid) if self._tier.isolation["mount"] else LOOPBACK
 
-    async def _sources(self, pod: JSON) -> Sources:
+    async def _sources(self, pod: Json) -> Sources:
         names = references(pod)
         namespace = pod["metadata"]["namespace"]
-        found: list[dict[str, JSON]] = []
+        found: list[dict[str, Json]] = []
         for resource, wanted in zip((CONFIG_MAPS, SECRETS), names, strict=True):
             objects = {}
             for name in sorted(wanted):
@@ -295,7 +295,7 @@ class Kubelet:
             return float("inf")
         return float(seconds_of(record["startedAt"]) + deadline - self._clock.wall())
 
-    def _status(self, pod: Pod, directory: PodDirectory, record: PodRecord, *, lost: bool) -> JSON:
+    def _status(self, pod: Pod, directory: PodDirectory, record: PodRecord, *, lost: bool) -> Json:
         status = self._reporter.of_record(pod.as_json(), record, self._address(pod), self._now(), lost=lost)
         ended_by_us = directory.grace_period() is not None and not pod.metadata.is_being_deleted
         if status["phase"] == "Failed" and ended_by_us and self._seconds_to_deadline(pod, record) <= 0:
@@ -308,7 +308,7 @@ class Kubelet:
         await self._events.record(PODS, pod.metadata, "Warning", reason, message)
         return Done()
 
-    async def _write_status(self, pod: Pod, status: JSON) -> None:
+    async def _write_status(self, pod: Pod, status: Json) -> None:
         if is_stored(status, pod.status):
             return
         body = {"metadata": {"uid": pod.metadata.uid}, "status": status}
@@ -323,7 +323,7 @@ class Kubelet:
         return rfc3339(self._clock.wall())
 
 
-def is_stored(wanted: JSON, stored: JSON) -> bool:
+def is_stored(wanted: Json, stored: Json) -> bool:
     """Whether writing would change nothing. Fields we do not write are others'; nulls are the server's."""
     return all(_without_nulls(stored.get(field)) == value for field, value in wanted.items())
 

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from trainwright.embedded.node import environment, volumes
 from trainwright.embedded.node.addresses import LOOPBACK, Job, Rewriter
@@ -22,8 +21,7 @@ from trainwright.embedded.node.record import ContainerToRun, PodDirectory, PodTo
 from trainwright.embedded.node.support import replaced_mounts, wanted_mounts
 from trainwright.embedded.node.tiers import Tier
 from trainwright.embedded.node.volumes import Volume
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 _INHERITED = frozenset(
     [
@@ -93,13 +91,13 @@ class Place:
     working_directory: Path | None = None
 
 
-def job_of(pod: JSON) -> Job:
+def job_of(pod: Json) -> Job:
     """The pods this pod may name: those of its service, or none but itself."""
     metadata, spec = pod["metadata"], pod["spec"]
     return metadata["namespace"], spec.get("subdomain") or metadata["uid"]
 
 
-def hostname_of(pod: JSON) -> str:
+def hostname_of(pod: Json) -> str:
     """As a kubelet names a pod's host: the name, cut to what fits."""
     return str(pod["spec"].get("hostname") or pod["metadata"]["name"])[:63].rstrip("-.")
 
@@ -107,7 +105,7 @@ def hostname_of(pod: JSON) -> str:
 class Launch:
     """A pod on its way to its supervisor: first the ports it needs are asked for, then it is put together."""
 
-    def __init__(self, pod: JSON, place: Place, sources: Sources, tokens: Mapping[str, str]) -> None:
+    def __init__(self, pod: Json, place: Place, sources: Sources, tokens: Mapping[str, str]) -> None:
         spec = pod["spec"]
         self.pod = pod
         self.place = place
@@ -145,13 +143,13 @@ class Launch:
             "notify": str(self.place.notify),
         }
 
-    def _containers(self, field: str) -> list[JSON]:
+    def _containers(self, field: str) -> list[Json]:
         return self.pod["spec"].get(field) or []
 
-    def _words(self, container: JSON) -> list[str]:
+    def _words(self, container: Json) -> list[str]:
         return environment.command_line(container, {})
 
-    def _container(self, container: JSON, ports: Mapping[int, int]) -> ContainerToRun:
+    def _container(self, container: Json, ports: Mapping[int, int]) -> ContainerToRun:
         to_loopback = self.place.address == LOOPBACK
         own = {
             name: self._rewriter.variable(name, value, ports, to_loopback=to_loopback)

@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, cast
 
 from trainwright.embedded.node.identity import Identity
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 
 class Mount(TypedDict):
@@ -75,8 +74,8 @@ class PodToRun(TypedDict):
 class ContainerRecord(TypedDict):
     """One container: its state and the state before it, in Kubernetes' shape."""
 
-    state: JSON
-    lastState: JSON
+    state: Json
+    lastState: Json
     restartCount: int
     ready: bool
 

@@ -8,18 +8,17 @@ from __future__ import annotations
 import logging
 import os
 import platform
-from typing import Any
 
 from trainwright.api.resources import LEASES, NAMESPACES, NODES
 from trainwright.client import AlreadyExists, Client, ClientError, NotFound
 from trainwright.controlloop import Clock
 from trainwright.embedded.node.tiers import Tier
 from trainwright.embedded.times import rfc3339, rfc3339_micro
+from trainwright.schema.jsonobject import Json
 from trainwright.version import __version__
 
 log = logging.getLogger(__name__)
 
-JSON = dict[str, Any]
 
 LEASE_NAMESPACE = "kube-node-lease"
 LEASE_SECONDS = 120
@@ -48,7 +47,7 @@ def _architecture() -> str:
     return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
 
 
-def node_object(name: str, *, tier: Tier) -> JSON:
+def node_object(name: str, *, tier: Tier) -> Json:
     system = platform.system().lower()
     return {
         "apiVersion": "v1",
@@ -66,8 +65,8 @@ def node_object(name: str, *, tier: Tier) -> JSON:
     }
 
 
-def node_status(*, tier: Tier, host_address: str, name: str, port: int, now: str) -> JSON:
-    def condition(type: str, status: str, reason: str, message: str) -> JSON:
+def node_status(*, tier: Tier, host_address: str, name: str, port: int, now: str) -> Json:
+    def condition(type: str, status: str, reason: str, message: str) -> Json:
         times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
         return {"type": type, "status": status, "reason": reason, "message": message, **times}
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from trainwright.embedded.node.record import ContainerRecord, PodRecord
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 LOST_EXIT_CODE = 137
 
@@ -24,7 +22,7 @@ class Reporter:
 
     host_address: str
 
-    def of_record(self, pod: JSON, record: PodRecord, address: str, now: str, *, lost: bool = False) -> JSON:
+    def of_record(self, pod: Json, record: PodRecord, address: str, now: str, *, lost: bool = False) -> Json:
         """The status of a pod that has been started. `lost`: its supervisor is gone without a last word."""
         spec = pod["spec"]
         if lost:
@@ -49,7 +47,7 @@ class Reporter:
             ("Ready", ready, {} if ready else why_not),
             ("ContainersReady", ready, {} if ready else why_not),
         ]
-        status: JSON = {
+        status: Json = {
             "phase": phase,
             "conditions": _conditions(pod, conditions, now),
             "hostIP": self.host_address,
@@ -67,7 +65,7 @@ class Reporter:
             status["message"] = "the pod's supervisor ended without a last word, and its containers with it"
         return status
 
-    def of_waiting(self, pod: JSON, reason: str, message: str, now: str) -> JSON:
+    def of_waiting(self, pod: Json, reason: str, message: str, now: str) -> Json:
         """The status of a pod that is not started yet."""
         waiting = {"waiting": {"reason": reason, "message": message}}
         containers = {c["name"]: _never_run(waiting) for c in pod["spec"]["containers"]}
@@ -85,7 +83,7 @@ class Reporter:
             "qosClass": pod.get("status", {}).get("qosClass") or qos_class(pod["spec"]),
         }
 
-    def of_refused(self, pod: JSON, reason: str, message: str, now: str) -> JSON:
+    def of_refused(self, pod: Json, reason: str, message: str, now: str) -> Json:
         """The status of a pod that fails without having been started."""
         return {
             "phase": "Failed",
@@ -97,12 +95,12 @@ class Reporter:
         }
 
     def _container_statuses(
-        self, containers: Iterable[JSON], records: dict[str, ContainerRecord], *, init: bool
-    ) -> list[JSON]:
+        self, containers: Iterable[Json], records: dict[str, ContainerRecord], *, init: bool
+    ) -> list[Json]:
         statuses = []
         for container in containers:
             record = records[container["name"]]
-            status: JSON = {
+            status: Json = {
                 "name": container["name"],
                 "image": container.get("image", ""),
                 "imageID": "",
@@ -116,15 +114,15 @@ class Reporter:
         return statuses
 
 
-def _never_run(state: JSON) -> ContainerRecord:
+def _never_run(state: Json) -> ContainerRecord:
     return {"state": state, "lastState": {}, "restartCount": 0, "ready": False}
 
 
-def _succeeded(state: JSON) -> bool:
+def _succeeded(state: Json) -> bool:
     return bool(state.get("terminated", {}).get("exitCode") == 0)
 
 
-def _phase(spec: JSON, record: PodRecord) -> str:
+def _phase(spec: Json, record: PodRecord) -> str:
     """Kubernetes' phase. A pod whose end was asked for before it began has failed."""
     main = [container["state"] for container in record["containers"].values()]
     if record["done"]:
@@ -141,7 +139,7 @@ def _lost(record: PodRecord, now: str) -> PodRecord:
         state = container["state"]
         if "terminated" in state:
             return container
-        ended: JSON = {
+        ended: Json = {
             "exitCode": LOST_EXIT_CODE,
             "reason": "ContainerStatusUnknown",
             "message": "The container could not be located when the pod was terminated",
@@ -159,15 +157,15 @@ def _lost(record: PodRecord, now: str) -> PodRecord:
     }
 
 
-def _unready(statuses: list[JSON]) -> str:
+def _unready(statuses: list[Json]) -> str:
     return f"containers with unready status: [{' '.join(s['name'] for s in statuses if not s['ready'])}]"
 
 
-def _incomplete(statuses: list[JSON]) -> str:
+def _incomplete(statuses: list[Json]) -> str:
     return f"containers with incomplete status: [{' '.join(s['name'] for s in statuses if not s['ready'])}]"
 
 
-def _conditions(pod: JSON, wanted: list[tuple[str, bool, JSON]], now: str) -> list[JSON]:
+def _conditions(pod: Json, wanted: list[tuple[str, bool, Json]], now: str) -> list[Json]:
     """The wanted conditions, and those of others (the scheduler's PodScheduled) as they are."""
     present = {condition["type"]: condition for condition in pod.get("status", {}).get("conditions") or ()}
     result = []
@@ -179,7 +177,7 @@ def _conditions(pod: JSON, wanted: list[tuple[str, bool, JSON]], now: str) -> li
     return result + list(present.values())
 
 
-def qos_class(spec: JSON) -> str:
+def qos_class(spec: Json) -> str:
     """BestEffort, Burstable or Guaranteed, by requests and limits of cpu and memory."""
     containers = (spec.get("initContainers") or []) + spec["containers"]
     resources = [container.get("resources") or {} for container in containers]

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
 from trainwright.embedded.node.tiers import Tier
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 VOLUME_KINDS = frozenset({"emptyDir", "configMap", "secret", "downwardAPI", "projected", "hostPath"})
 PROJECTED_KINDS = frozenset({"configMap", "secret", "downwardAPI", "serviceAccountToken"})
@@ -38,11 +36,11 @@ _CONTAINER_FIELDS = {
 }
 
 
-def refusals(pod: JSON, tier: Tier) -> list[str]:
+def refusals(pod: Json, tier: Tier) -> list[str]:
     return list(dict.fromkeys(_refusals(pod, tier)))
 
 
-def _refusals(pod: JSON, tier: Tier) -> Iterator[str]:
+def _refusals(pod: Json, tier: Tier) -> Iterator[str]:
     spec = pod["spec"]
     containers = (spec.get("initContainers") or []) + spec["containers"]
     for container in containers:
@@ -63,7 +61,7 @@ def _refusals(pod: JSON, tier: Tier) -> Iterator[str]:
         yield "ephemeral containers are not supported by the local node yet"
 
 
-def _mounts(container: JSON, tier: Tier) -> Iterator[str]:
+def _mounts(container: Json, tier: Tier) -> Iterator[str]:
     mounts = wanted_mounts(container, tier)
     if mounts and not tier.isolation["mount"]:
         yield f"container {container['name']}: volumes cannot be mounted here, because {tier.reason}"
@@ -72,9 +70,9 @@ def _mounts(container: JSON, tier: Tier) -> Iterator[str]:
             yield f"container {container['name']}: mount propagation is not supported by the local node yet"
 
 
-def wanted_mounts(container: JSON, tier: Tier) -> list[JSON]:
+def wanted_mounts(container: Json, tier: Tier) -> list[Json]:
     """The mounts that matter. Where nothing can be mounted, the tokens that every pod gets unasked are left out."""
-    mounts: list[JSON] = container.get("volumeMounts") or []
+    mounts: list[Json] = container.get("volumeMounts") or []
     if tier.isolation["mount"]:
         return mounts
     return [
@@ -82,13 +80,13 @@ def wanted_mounts(container: JSON, tier: Tier) -> list[JSON]:
     ]
 
 
-def replaced_mounts(container: JSON, tier: Tier) -> list[JSON]:
+def replaced_mounts(container: Json, tier: Tier) -> list[Json]:
     """The mounts that cannot be made here and whose files the container's variables lead to instead."""
-    mounts: list[JSON] = container.get("volumeMounts") or []
+    mounts: list[Json] = container.get("volumeMounts") or []
     return [] if tier.isolation["mount"] else [mount for mount in mounts if mount["name"] == PROGRESS_VOLUME]
 
 
-def _volume(volume: JSON) -> Iterator[str]:
+def _volume(volume: Json) -> Iterator[str]:
     kind = next((key for key in volume if key != "name"), "emptyDir")
     if kind not in VOLUME_KINDS:
         yield f"volume {volume['name']}: {kind} volumes are not supported by the local node yet"
@@ -98,7 +96,7 @@ def _volume(volume: JSON) -> Iterator[str]:
                 yield f"volume {volume['name']}: {projected} is not supported in projected volumes yet"
 
 
-def _user(where: str, security: JSON) -> Iterator[str]:
+def _user(where: str, security: Json) -> Iterator[str]:
     """The user is part of what a command does (MPI's ssh refuses other users' keys), so another one is refused."""
     for field, mine in (("runAsUser", os.geteuid()), ("runAsGroup", os.getegid())):
         asked = security.get(field)
@@ -106,7 +104,7 @@ def _user(where: str, security: JSON) -> Iterator[str]:
             yield f"{where}: {field} {asked} is not supported by the local node: processes run as {mine}"
 
 
-def notes(pod: JSON, tier: Tier) -> list[str]:
+def notes(pod: Json, tier: Tier) -> list[str]:
     """What has no effect here, in the order a reader asks: images, limits, volumes, hardening."""
     containers = (pod["spec"].get("initContainers") or []) + pod["spec"]["containers"]
     result = ["images are not pulled: commands run from this machine"]

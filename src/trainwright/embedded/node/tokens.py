@@ -13,7 +13,6 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from trainwright.api.resources import SERVICE_ACCOUNTS
 from trainwright.client import Client, ClientError, NotFound
@@ -23,10 +22,10 @@ from trainwright.embedded.node.environment import Unresolved
 from trainwright.embedded.node.record import PodDirectory
 from trainwright.embedded.node.volumes import DEFAULT_MODE
 from trainwright.embedded.times import seconds_of
+from trainwright.schema.jsonobject import Json
 
 log = logging.getLogger(__name__)
 
-JSON = dict[str, Any]
 
 DEFAULT_SECONDS = 3600
 LONGEST_SECONDS = 24 * 3600.0
@@ -49,7 +48,7 @@ class Source:
         return f"{self.volume}/{self.path}"
 
 
-def sources(pod: JSON) -> Iterator[Source]:
+def sources(pod: Json) -> Iterator[Source]:
     for volume in pod["spec"].get("volumes") or ():
         projected = volume.get("projected") or {}
         for source in projected.get("sources") or ():
@@ -77,7 +76,7 @@ class PodTokens:
         self._clock = clock
         self._renew_at: dict[str, dict[str, float]] = {}
 
-    async def fetch(self, pod: JSON) -> dict[str, Token]:
+    async def fetch(self, pod: Json) -> dict[str, Token]:
         """A token for each source, by volume and path.
 
         Without its service account a pod waits, as in a cluster; the volume for progress reports, which nobody asked
@@ -100,7 +99,7 @@ class PodTokens:
     def forget(self, uid: str) -> None:
         self._renew_at.pop(uid, None)
 
-    async def renew(self, pod: JSON, directory: PodDirectory) -> float:
+    async def renew(self, pod: Json, directory: PodDirectory) -> float:
         """Renews what is due; seconds until the next time, infinite when the pod has no tokens."""
         wanted = list(sources(pod))
         if not wanted:
@@ -128,7 +127,7 @@ class PodTokens:
         self._renew_at[directory.uid] = times
         directory.write_token_times(times)
 
-    async def _request(self, pod: JSON, source: Source) -> Token:
+    async def _request(self, pod: Json, source: Source) -> Token:
         metadata = pod["metadata"]
         bound = {"kind": "Pod", "apiVersion": "v1", "name": metadata["name"], "uid": metadata["uid"]}
         request = {
@@ -148,7 +147,7 @@ class PodTokens:
         return Token(answer["status"]["token"], now + min(0.8 * life, LONGEST_SECONDS))
 
 
-def account_of(pod: JSON) -> str:
+def account_of(pod: Json) -> str:
     return pod["spec"].get("serviceAccountName") or "default"
 
 

@@ -11,12 +11,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from trainwright.embedded.node.environment import Facts, Sources, Unresolved, expand, field_value, resource_value
 from trainwright.embedded.node.record import Mount
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 DEFAULT_MODE = 0o644
 
@@ -36,7 +34,7 @@ class Volume:
     make: bool = True
 
 
-def volumes(pod: JSON, directory: Path, sources: Sources, facts: Facts, tokens: Mapping[str, str]) -> dict[str, Volume]:
+def volumes(pod: Json, directory: Path, sources: Sources, facts: Facts, tokens: Mapping[str, str]) -> dict[str, Volume]:
     """Every volume of the pod, by name. `tokens` are service-account tokens by volume name and path, fetched before;
     what is not among them is not there.
     """
@@ -53,7 +51,7 @@ def volumes(pod: JSON, directory: Path, sources: Sources, facts: Facts, tokens: 
     return found
 
 
-def _host_path(name: str, host_path: JSON) -> Volume:
+def _host_path(name: str, host_path: Json) -> Volume:
     path, kind = Path(host_path["path"]), host_path.get("type", "")
     make = kind == "DirectoryOrCreate"
     there = {"Directory": path.is_dir(), "File": path.is_file(), "": path.exists()}.get(kind, make)
@@ -62,7 +60,7 @@ def _host_path(name: str, host_path: JSON) -> Volume:
     return Volume(path, make=make)
 
 
-def _file_sources(volume: JSON) -> list[tuple[JSON, int]]:
+def _file_sources(volume: Json) -> list[tuple[Json, int]]:
     """The parts of a volume that bring files, each with its mode."""
     if projected := volume.get("projected"):
         return [(source, projected.get("defaultMode", DEFAULT_MODE)) for source in projected.get("sources") or ()]
@@ -73,7 +71,7 @@ def _file_sources(volume: JSON) -> list[tuple[JSON, int]]:
 
 
 def _files(
-    source: JSON, mode: int, name: str, pod: JSON, sources: Sources, facts: Facts, tokens: Mapping[str, str]
+    source: Json, mode: int, name: str, pod: Json, sources: Sources, facts: Facts, tokens: Mapping[str, str]
 ) -> dict[str, File]:
     if config_map := source.get("configMap"):
         data = sources.config_map(config_map["name"], optional=config_map.get("optional", False))
@@ -95,7 +93,7 @@ def _files(
     return files
 
 
-def _selected(data: Mapping[str, bytes], source: JSON, mode: int) -> dict[str, File]:
+def _selected(data: Mapping[str, bytes], source: Json, mode: int) -> dict[str, File]:
     """All keys as files, or those that `items` select, under the paths it gives them."""
     if not (items := source.get("items")):
         return {_inside(key): File(content, mode) for key, content in data.items()}
@@ -115,7 +113,7 @@ def _inside(path: str) -> str:
     return path
 
 
-def mounts(container: JSON, found: Mapping[str, Volume], variables: Mapping[str, str]) -> list[Mount]:
+def mounts(container: Json, found: Mapping[str, Volume], variables: Mapping[str, str]) -> list[Mount]:
     """Where the container sees which volume."""
     result: list[Mount] = []
     for mount in container.get("volumeMounts") or ():

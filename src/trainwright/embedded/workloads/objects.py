@@ -6,22 +6,20 @@ Small typed accessors, no behaviour that does I/O.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
 from trainwright.api.metadata import ObjectMeta
 from trainwright.api.resources import Resource
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 
 class Workload(msgspec.Struct, frozen=True):
     """A JobSet, Job, Pod, Node or Service in a store."""
 
     metadata: ObjectMeta
-    spec: JSON = {}
-    status: JSON = {}
+    spec: Json = {}
+    status: Json = {}
 
     @property
     def name(self) -> str:
@@ -36,7 +34,7 @@ class Workload(msgspec.Struct, frozen=True):
         """A pod's phase."""
         return str(self.status.get("phase", "Pending"))
 
-    def condition(self, type: str) -> JSON | None:
+    def condition(self, type: str) -> Json | None:
         return find_condition(self.status.get("conditions") or (), type)
 
     def is_true(self, type: str) -> bool:
@@ -44,11 +42,11 @@ class Workload(msgspec.Struct, frozen=True):
         return condition is not None and condition["status"] == "True"
 
 
-def find_condition(conditions: Iterable[JSON], type: str) -> JSON | None:
+def find_condition(conditions: Iterable[Json], type: str) -> Json | None:
     return next((condition for condition in conditions if condition["type"] == type), None)
 
 
-def owner_reference(owner: Workload, resource: Resource) -> JSON:
+def owner_reference(owner: Workload, resource: Resource) -> Json:
     """The reference that makes `owner` the controller of a child."""
     return {
         "apiVersion": resource.api_version,
@@ -66,9 +64,9 @@ def controlled_by_uid(thing: Workload) -> list[str]:
     return [owner.uid] if owner else []
 
 
-def status_patch(thing: Workload, status: JSON) -> JSON | None:
+def status_patch(thing: Workload, status: Json) -> Json | None:
     """A merge patch that makes the stored status this one, bound to the version it was computed from; None if it is."""
-    changes: JSON = {key: value for key, value in status.items() if thing.status.get(key) != value}
+    changes: Json = {key: value for key, value in status.items() if thing.status.get(key) != value}
     changes.update({key: None for key in thing.status if key not in status})
     if not changes:
         return None

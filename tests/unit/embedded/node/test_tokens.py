@@ -19,8 +19,7 @@ from trainwright.embedded.node.environment import Unresolved
 from trainwright.embedded.node.record import PodDirectory
 from trainwright.embedded.node.tokens import PodTokens
 from trainwright.embedded.times import rfc3339
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 
 class TokenServer:
@@ -28,7 +27,7 @@ class TokenServer:
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
-        self.asked: list[tuple[str, JSON]] = []
+        self.asked: list[tuple[str, Json]] = []
         self.is_away = False
         self.accounts = {"default"}
 
@@ -54,7 +53,7 @@ class TokenServer:
     async def close(self) -> None: ...
 
 
-def pod(volume: str = "v", seconds: int = 3600, **spec: Any) -> JSON:
+def pod(volume: str = "v", seconds: int = 3600, **spec: Any) -> Json:
     source = {"serviceAccountToken": {"path": "token", "audience": "somebody", "expirationSeconds": seconds}}
     volumes = [{"name": volume, "projected": {"defaultMode": 0o600, "sources": [source]}}]
     metadata = {"name": "p", "namespace": "ns", "uid": "u1"}
@@ -73,7 +72,7 @@ class Scene:
     def new_node(self) -> PodTokens:
         return PodTokens(Client(self.server), self.clock)
 
-    async def start(self, of: JSON) -> None:
+    async def start(self, of: Json) -> None:
         fetched = await self.tokens.fetch(of)
         self.tokens.remember(self.directory, fetched)
         self.file.parent.mkdir(parents=True)

@@ -11,16 +11,15 @@ from trainwright.embedded.workloads.job.pods import COMPLETION_INDEX
 from trainwright.embedded.workloads.jobset import children
 from trainwright.embedded.workloads.jobset.defaults import defaulted
 from trainwright.embedded.workloads.objects import Workload
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 NOW = 1_700_000_000.0
 _numbers = itertools.count()
 
-TEMPLATE: JSON = {"spec": {"containers": [{"name": "node", "command": ["train"]}], "restartPolicy": "Never"}}
+TEMPLATE: Json = {"spec": {"containers": [{"name": "node", "command": ["train"]}], "restartPolicy": "Never"}}
 
 
-def job(status: JSON | None = None, **spec: Any) -> Workload:
+def job(status: Json | None = None, **spec: Any) -> Workload:
     metadata = ObjectMeta(name="j", namespace="ns", uid="job-uid", resource_version="1")
     return Workload(metadata, {"template": TEMPLATE, **spec}, status or {})
 
@@ -46,7 +45,7 @@ def pod(
         annotations=marks,
         deletion_timestamp=rfc3339(at) if deleting else None,
     )
-    state: JSON = {"running": {}}
+    state: Json = {"running": {}}
     if phase in ("Succeeded", "Failed"):
         code = exit_code if exit_code is not None else int(phase == "Failed")
         state = {"terminated": {"exitCode": code, "finishedAt": rfc3339(at)}}
@@ -55,11 +54,11 @@ def pod(
     return Workload(metadata, {}, {"phase": phase, "conditions": conditions, "containerStatuses": containers})
 
 
-def replicated(name: str = "node", replicas: int = 1, **more: Any) -> JSON:
+def replicated(name: str = "node", replicas: int = 1, **more: Any) -> Json:
     return {"name": name, "replicas": replicas, "template": {"spec": {"template": TEMPLATE}}, **more}
 
 
-def job_set(*replicated_jobs: JSON, status: JSON | None = None, **spec: Any) -> Workload:
+def job_set(*replicated_jobs: Json, status: Json | None = None, **spec: Any) -> Workload:
     metadata = ObjectMeta(name="js", namespace="ns", uid="js-uid", resource_version="1")
     return Workload(metadata, {"replicatedJobs": list(replicated_jobs) or [replicated()], **spec}, status or {})
 
@@ -94,7 +93,7 @@ def child(
     return Workload(metadata, made["spec"], status)
 
 
-def ended(type: str, reason: str = "BackoffLimitExceeded", message: str = "m", at: float = NOW - 10) -> JSON:
+def ended(type: str, reason: str = "BackoffLimitExceeded", message: str = "m", at: float = NOW - 10) -> Json:
     """The status of a Job that is Complete or Failed."""
     condition = {
         "type": type,
@@ -106,5 +105,5 @@ def ended(type: str, reason: str = "BackoffLimitExceeded", message: str = "m", a
     return {"conditions": [condition]}
 
 
-def conditions(status: JSON) -> dict[str, tuple[str, str]]:
+def conditions(status: Json) -> dict[str, tuple[str, str]]:
     return {c["type"]: (c["status"], c["reason"]) for c in status.get("conditions", ())}

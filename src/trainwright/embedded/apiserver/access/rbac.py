@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from trainwright.embedded.apiserver.errors import Json, StatusError, details_of
+from trainwright.embedded.apiserver.errors import StatusError, details_of
 from trainwright.embedded.apiserver.http.requests import Call
 from trainwright.embedded.apiserver.operations.writing import User
 from trainwright.embedded.apiserver.storage.store import Key
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.selectors import SelectorError, parse_field_selector
 
 if TYPE_CHECKING:

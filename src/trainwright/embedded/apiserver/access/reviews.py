@@ -18,7 +18,7 @@ from trainwright.embedded.apiserver.access.tokens import (
     user_from,
 )
 from trainwright.embedded.apiserver.api import Api
-from trainwright.embedded.apiserver.errors import Json, bad_request
+from trainwright.embedded.apiserver.errors import bad_request
 from trainwright.embedded.apiserver.fieldmanager.manager import FieldManager
 from trainwright.embedded.apiserver.fieldmanager.nodes import object_node
 from trainwright.embedded.apiserver.http.decoding import parse_body, read_object
@@ -29,6 +29,7 @@ from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.wire import table
 from trainwright.schema import errors as field
 from trainwright.schema.gotext import json_text
+from trainwright.schema.jsonobject import Json
 
 TOKEN_SPEC: Json = {
     "type": "object",

@@ -14,9 +14,9 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.operations.writing import User
 from trainwright.embedded.apiserver.storage.store import Key
+from trainwright.schema.jsonobject import Json
 
 if TYPE_CHECKING:
     from trainwright.embedded.apiserver.api import Api

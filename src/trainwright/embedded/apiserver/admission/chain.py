@@ -17,11 +17,12 @@ from trainwright.embedded.apiserver.admission.limitranges import check_limits
 from trainwright.embedded.apiserver.admission.matching import Webhook
 from trainwright.embedded.apiserver.admission.pods import admit_pod
 from trainwright.embedded.apiserver.admission.webhooks import ServiceResolver, WebhookCaller, WebhookFailed
-from trainwright.embedded.apiserver.errors import Json, StatusError
+from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.operations.writing import User, WriteOptions
 from trainwright.embedded.apiserver.storage.state import Event
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.jsonpatch import PatchError, json_patch
 
 if TYPE_CHECKING:

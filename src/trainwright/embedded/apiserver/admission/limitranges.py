@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from trainwright.embedded.apiserver.errors import Json, forbidden
+from trainwright.embedded.apiserver.errors import forbidden
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.quantity import Quantity, parse_quantity
 
 if TYPE_CHECKING:

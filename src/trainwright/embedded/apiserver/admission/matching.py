@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trainwright.embedded.apiserver.errors import Json, StatusError
+from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema.errors import SchemaError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.selectors import LabelSelector, selector_of
 
 if TYPE_CHECKING:

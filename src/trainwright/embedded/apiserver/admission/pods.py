@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trainwright.embedded.apiserver.admission.limitranges import apply_defaults
-from trainwright.embedded.apiserver.errors import Json, StatusError, forbidden
+from trainwright.embedded.apiserver.errors import StatusError, forbidden
 from trainwright.embedded.apiserver.storage.store import Key
+from trainwright.schema.jsonobject import Json
 
 if TYPE_CHECKING:
     from trainwright.embedded.apiserver.api import Api

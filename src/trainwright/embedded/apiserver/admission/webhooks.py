@@ -14,8 +14,9 @@ from typing import Any
 import aiohttp
 
 from trainwright.embedded.apiserver.admission.matching import Webhook
-from trainwright.embedded.apiserver.errors import Json, StatusError
+from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.http.warnings import warn
+from trainwright.schema.jsonobject import Json
 
 log = logging.getLogger(__name__)
 MAX_ANSWER = 16 * 2**20

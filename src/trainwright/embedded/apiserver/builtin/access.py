@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from trainwright.embedded.apiserver.builtin.strategy import BuiltinStrategy
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.metadata import path_segment_faults
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
 from trainwright.schema.gotext import json_text
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import dns1123_subdomain_faults
 
 RBAC = "rbac.authorization.k8s.io"

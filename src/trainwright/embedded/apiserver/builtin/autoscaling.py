@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 
 
 class HorizontalPodAutoscalers(StatusStrategy):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from trainwright.embedded.apiserver.builtin.containerrules import validate_resources
 from trainwright.embedded.apiserver.builtin.podrules import validate_tolerations
 from trainwright.embedded.apiserver.builtin.strategy import BuiltinStrategy, StatusStrategy
-from trainwright.embedded.apiserver.errors import Json, forbidden
+from trainwright.embedded.apiserver.errors import forbidden
 from trainwright.embedded.apiserver.metadata import label_faults
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import dns1123_label_faults
 
 IMMORTAL = ("default", "kube-system", "kube-public")

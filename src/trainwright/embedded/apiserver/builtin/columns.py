@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from trainwright.embedded.apiserver.builtin.podcells import pod_ready, pod_restarts, pod_status
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.http.age import age_of, human_duration, parse
 from trainwright.embedded.apiserver.http.tables import AGE, NAME
 from trainwright.embedded.apiserver.types import Column
+from trainwright.schema.jsonobject import Json
 
 
 def _spec(obj: Json) -> Json:

@@ -6,10 +6,10 @@ import base64
 import binascii
 
 from trainwright.embedded.apiserver.builtin.strategy import BuiltinStrategy
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.http.bodies import json_kind, parse_json
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import config_key_faults
 
 MEBIBYTE = 1024 * 1024

@@ -6,9 +6,9 @@ from typing import Any
 
 from trainwright.embedded.apiserver.builtin.downwardapi import VARIABLE_FIELDS, field_reference, resource_reference
 from trainwright.embedded.apiserver.builtin.mountrules import validate_mounts
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import config_key_faults, dns1123_label_faults, dns1123_subdomain_faults, label_key_faults
 from trainwright.schema.quantity import QuantityError, parse_quantity
 

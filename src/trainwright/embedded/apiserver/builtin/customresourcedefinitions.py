@@ -11,10 +11,10 @@ import re
 from trainwright.embedded.apiserver.builtin.schemaprops import checked
 from trainwright.embedded.apiserver.builtin.schemarules import schema_faults
 from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.metadata import now_text
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import dns1035_label_faults, dns1123_subdomain_faults
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import label_key_faults
 from trainwright.schema.quantity import parse_quantity
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from trainwright.embedded.apiserver.builtin.strategy import BuiltinStrategy
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.metadata import path_segment_faults
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import label_key_faults
 
 _PAIRS = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
 from trainwright.schema.gotext import json_text, quote
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import dns1123_subdomain_faults, label_key_faults
 
 ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")

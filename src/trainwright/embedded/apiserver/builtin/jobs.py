@@ -15,12 +15,12 @@ from trainwright.embedded.apiserver.builtin.podrules import validate_pod_spec
 from trainwright.embedded.apiserver.builtin.podtemplates import default_pod_spec
 from trainwright.embedded.apiserver.builtin.podwarnings import pod_warnings
 from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.http.warnings import warn
 from trainwright.embedded.apiserver.metadata import annotation_faults, label_faults
 from trainwright.embedded.apiserver.storage.state import Stored
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import dns1123_label_faults
 
 MAX_INT32 = 2**31 - 1

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.selectors import SelectorError, label_selector_faults, selector_of
 
 UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwright.embedded.apiserver.builtin.jobrules import indexes_of
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
 from trainwright.schema.gotext import json_text
+from trainwright.schema.jsonobject import Json
 
 AT_LEAST_ZERO = "must be greater than or equal to 0"
 COUNTERS = ("active", "succeeded", "failed", "ready", "terminating")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 
 from trainwright.embedded.apiserver.builtin.jobstatus import holds
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 
 IMMUTABLE = "field is immutable"
 PLACEMENT = ("nodeSelector", "tolerations", "schedulingGates")

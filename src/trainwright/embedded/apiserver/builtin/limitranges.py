@@ -6,9 +6,9 @@ They are put to work by admission/limitranges.py.
 from __future__ import annotations
 
 from trainwright.embedded.apiserver.builtin.strategy import BuiltinStrategy
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import label_key_faults
 from trainwright.schema.quantity import parse_quantity
 

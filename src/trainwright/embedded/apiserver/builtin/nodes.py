@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.schema import errors as field
 from trainwright.schema.errors import ErrorType, FieldError
 from trainwright.schema.gotext import json_text
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import label_key_faults, label_value_faults
 from trainwright.schema.quantity import parse_quantity
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.http.age import human_duration, parse
+from trainwright.schema.jsonobject import Json
 
 
 def _statuses(obj: Json, member: str) -> list[Json]:

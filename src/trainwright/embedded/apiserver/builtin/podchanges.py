@@ -9,10 +9,10 @@ from typing import Any
 
 from trainwright.embedded.apiserver.builtin.differences import difference
 from trainwright.embedded.apiserver.builtin.podrules import validate_pod_spec, validate_tolerations
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
 from trainwright.schema.gotext import json_text
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import dns1123_subdomain_faults, label_key_faults
 
 IMMUTABLE = (

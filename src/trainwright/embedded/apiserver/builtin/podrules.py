@@ -10,10 +10,10 @@ import ipaddress
 
 from trainwright.embedded.apiserver.builtin.containerrules import validate_container, validate_ids
 from trainwright.embedded.apiserver.builtin.volumerules import validate_volumes
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.metadata import label_faults
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import dns1123_label_faults, dns1123_subdomain_faults, label_key_faults
 
 

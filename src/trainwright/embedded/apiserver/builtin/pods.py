@@ -9,11 +9,11 @@ from trainwright.embedded.apiserver.builtin.podrules import validate_pod_spec
 from trainwright.embedded.apiserver.builtin.podtemplates import default_pod_spec
 from trainwright.embedded.apiserver.builtin.podwarnings import pod_warnings
 from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.fieldmanager.fieldset import FieldSet
 from trainwright.embedded.apiserver.metadata import now_text
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.quantity import parse_quantity
 
 _STATUS = ["get", "patch", "update"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainwright.embedded.apiserver.errors import Json
+from trainwright.schema.jsonobject import Json
 
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainwright.embedded.apiserver.errors import Json
+from trainwright.schema.jsonobject import Json
 
 
 def pod_warnings(spec: Json, at: str = "spec") -> list[str]:

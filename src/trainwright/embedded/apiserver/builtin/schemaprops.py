@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.http.bodies import json_kind
+from trainwright.schema.jsonobject import Json
 
 TEXTS = ("id", "$schema", "$ref", "description", "type", "format", "title", "pattern", "x-kubernetes-list-type")
 TEXTS_MORE = ("x-kubernetes-map-type",)

@@ -9,9 +9,9 @@ from trainwright.embedded.apiserver.builtin.structuralrules import (
     root_faults,
     rule_faults,
 )
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError, SchemaError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.regex import compile_regex
 from trainwright.schema.structural import StructuralSchema
 

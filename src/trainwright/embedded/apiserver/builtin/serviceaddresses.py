@@ -11,9 +11,9 @@ import hashlib
 import ipaddress
 
 from trainwright.embedded.apiserver import errors
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 
 RANGE = ipaddress.ip_network("10.96.0.0/12")
 NODE_PORTS = range(30000, 32768)

@@ -6,10 +6,10 @@ import ipaddress
 
 from trainwright.embedded.apiserver.builtin.containerrules import port_name_faults
 from trainwright.embedded.apiserver.builtin.serviceaddresses import NO_ADDRESS, address_faults, is_address
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.metadata import label_faults
 from trainwright.schema import errors as field
 from trainwright.schema.errors import ErrorType, FieldError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import dns1123_label_faults, dns1123_subdomain_faults, label_key_faults
 
 PORT_RANGE = "must be between 1 and 65535, inclusive"

@@ -13,9 +13,9 @@ from trainwright.embedded.apiserver.builtin.servicerules import (
     validate_service,
 )
 from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import dns1123_label_faults
 
 

@@ -6,9 +6,9 @@ import copy
 
 from trainwright.embedded.apiserver.builtin.differences import difference
 from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import dns1123_subdomain_faults
 from trainwright.schema.quantity import parse_quantity
 from trainwright.schema.selectors import label_selector_faults

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.fieldmanager.fieldset import FieldSet
 from trainwright.embedded.apiserver.fieldmanager.nodes import UNTYPED, Node, object_node
 from trainwright.embedded.apiserver.metadata import standard_finalizers
@@ -10,6 +9,7 @@ from trainwright.embedded.apiserver.types import Strategy
 from trainwright.embedded.apiserver.wire import table
 from trainwright.schema import kubernetes
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.strategic import MergeSchema
 
 STATUS_FIELD: FieldSet = {"f:status": {}}

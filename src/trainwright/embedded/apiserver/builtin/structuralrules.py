@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 
 JUNCTORS = ("allOf", "anyOf", "oneOf")
 _UNSUPPORTED = ("id", "definitions", "dependencies", "patternProperties", "additionalItems")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from trainwright.embedded.apiserver.builtin.downwardapi import VOLUME_FIELDS, field_reference, resource_reference
 from trainwright.embedded.apiserver.builtin.mountrules import below_unreserved
 from trainwright.embedded.apiserver.builtin.storage import validate_claim_spec
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import dns1123_label_faults
 from trainwright.schema.quantity import parse_quantity
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from trainwright.embedded.apiserver.builtin.strategy import BuiltinStrategy
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError, SchemaError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import dns1123_subdomain_faults
 from trainwright.schema.selectors import label_selector_faults
 

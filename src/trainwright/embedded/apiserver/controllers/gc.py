@@ -11,13 +11,14 @@ import logging
 from typing import TYPE_CHECKING
 
 from trainwright.embedded.apiserver.controllers.peers import COLLECTOR
-from trainwright.embedded.apiserver.errors import Json, StatusError
+from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.operations import deletion, writing
 from trainwright.embedded.apiserver.operations.deletion import FOREGROUND, ORPHAN, DeleteOptions
 from trainwright.embedded.apiserver.operations.writing import SYSTEM, WriteOptions
 from trainwright.embedded.apiserver.storage.state import Event, Stored
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
+from trainwright.schema.jsonobject import Json
 
 if TYPE_CHECKING:
     from trainwright.embedded.apiserver.api import Api

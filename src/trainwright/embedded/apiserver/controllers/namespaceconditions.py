@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.metadata import now_text
 from trainwright.embedded.apiserver.storage.state import Stored
 from trainwright.embedded.apiserver.types import Type
+from trainwright.schema.jsonobject import Json
 
 ALWAYS = (
     ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from trainwright.embedded.apiserver import errors, metadata
 from trainwright.embedded.apiserver.controllers.namespaceconditions import conditions_of, merged
 from trainwright.embedded.apiserver.controllers.peers import NAMESPACES
-from trainwright.embedded.apiserver.errors import Json, StatusError
+from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.operations import deletion, writing
 from trainwright.embedded.apiserver.operations.writing import SYSTEM, WriteOptions
 from trainwright.embedded.apiserver.storage.state import Event, Stored
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
+from trainwright.schema.jsonobject import Json
 
 if TYPE_CHECKING:
     from trainwright.embedded.apiserver.api import Api

@@ -7,10 +7,11 @@ import datetime
 import time
 from typing import TYPE_CHECKING
 
-from trainwright.embedded.apiserver.errors import Json, StatusError
+from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.http import age
 from trainwright.embedded.apiserver.operations import deletion
 from trainwright.embedded.apiserver.operations.writing import SYSTEM
+from trainwright.schema.jsonobject import Json
 
 if TYPE_CHECKING:
     from trainwright.embedded.apiserver.api import Api

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from trainwright.embedded.apiserver import metadata
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.http.bodies import json_kind
 from trainwright.embedded.apiserver.wire import table
 from trainwright.schema.errors import FieldError
 from trainwright.schema.gotext import json_text
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.structural import StructuralSchema
 
 

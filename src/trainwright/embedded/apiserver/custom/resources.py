@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from trainwright.embedded.apiserver.builtin.customresourcedefinitions import CLEANUP
 from trainwright.embedded.apiserver.custom import jsonpath
 from trainwright.embedded.apiserver.custom.embeddedobjects import EmbeddedObjects, check_metadata
-from trainwright.embedded.apiserver.errors import Json, StatusError
+from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.fieldmanager.nodes import object_node
 from trainwright.embedded.apiserver.fieldmanager.walk import go_text, go_type
 from trainwright.embedded.apiserver.http.age import age_of
@@ -28,6 +28,7 @@ from trainwright.embedded.apiserver.types import Column, Strategy, Type
 from trainwright.schema import errors as field
 from trainwright.schema.custom_resource import check_create, check_status_update, check_update
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.structural import StructuralSchema
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from trainwright.embedded.apiserver.fieldmanager.updater import Managers, Owned
-
-Json = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 
 class Identity(NamedTuple):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from trainwright.embedded.apiserver.fieldmanager import fieldset
 from trainwright.embedded.apiserver.fieldmanager.fieldset import FieldSet
 from trainwright.embedded.apiserver.fieldmanager.nodes import Node
 from trainwright.embedded.apiserver.fieldmanager.walk import compare, fields_of
+from trainwright.schema.jsonobject import Json
 
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 LIMIT = 256 * 1024
-Json = dict[str, Any]
 
 
 def annotation_of(obj: Json) -> str:

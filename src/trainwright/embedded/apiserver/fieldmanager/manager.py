@@ -17,8 +17,8 @@ from trainwright.embedded.apiserver.fieldmanager.scale import scaled
 from trainwright.embedded.apiserver.fieldmanager.updater import Conflicts, Owned, apply, update
 from trainwright.embedded.apiserver.fieldmanager.walk import check, fields_of
 from trainwright.embedded.apiserver.storage.equality import same
+from trainwright.schema.jsonobject import Json
 
-Json = dict[str, Any]
 MAX_UPDATERS = 10
 _SELF = "\0current"
 _STRIPPED: FieldSet = {

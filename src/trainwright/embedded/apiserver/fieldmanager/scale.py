@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from trainwright.embedded.apiserver.fieldmanager import fieldset
 from trainwright.embedded.apiserver.fieldmanager.entries import (
-    Json,
     Managed,
     identity,
     in_order,
@@ -20,6 +19,7 @@ from trainwright.embedded.apiserver.fieldmanager.entries import (
 )
 from trainwright.embedded.apiserver.fieldmanager.fieldset import FieldSet
 from trainwright.embedded.apiserver.fieldmanager.updater import Owned
+from trainwright.schema.jsonobject import Json
 
 VERSION = "autoscaling/v1"
 

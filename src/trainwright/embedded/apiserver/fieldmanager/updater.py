@@ -6,15 +6,14 @@ In: a live object, the configuration or new object, and the sets by manager. Out
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trainwright.embedded.apiserver.fieldmanager import fieldset
 from trainwright.embedded.apiserver.fieldmanager.fieldset import FieldSet
 from trainwright.embedded.apiserver.fieldmanager.merge import merge
 from trainwright.embedded.apiserver.fieldmanager.nodes import Node
 from trainwright.embedded.apiserver.fieldmanager.walk import Comparison, compare, fields_of, remove
-
-Json = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 
 class Owned(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainwright.embedded.apiserver.errors import Json, StatusError, bad_request, invalid
+from trainwright.embedded.apiserver.errors import StatusError, bad_request, invalid
 from trainwright.embedded.apiserver.http.bodies import json_kind, parse_json, parse_yaml, unsupported_body
 from trainwright.embedded.apiserver.http.requests import Call
 from trainwright.embedded.apiserver.http.warnings import warn
@@ -12,6 +12,7 @@ from trainwright.embedded.apiserver.types import Type
 from trainwright.embedded.apiserver.wire.protobuf import ProtobufError, decode_unknown
 from trainwright.schema import errors as field
 from trainwright.schema import kubernetes
+from trainwright.schema.jsonobject import Json
 
 JSON_TYPES = ("", "application/json")
 YAML_TYPES = ("application/yaml",)

@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
-from trainwright.embedded.apiserver.errors import Json, StatusError, method_not_allowed, unknown_resource
+from trainwright.embedded.apiserver.errors import StatusError, method_not_allowed, unknown_resource
 from trainwright.embedded.apiserver.http.negotiation import negotiate
 from trainwright.embedded.apiserver.http.requests import Answer, Call, PageNotFound, json_answer
 from trainwright.embedded.apiserver.registry import Registry
 from trainwright.embedded.apiserver.types import Type
+from trainwright.schema.jsonobject import Json
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 

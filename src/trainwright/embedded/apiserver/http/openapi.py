@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.http.requests import Answer, Call, PageNotFound
 from trainwright.embedded.apiserver.registry import Registry
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema import kubernetes
+from trainwright.schema.jsonobject import Json
 
 PATCH_TYPES = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
 STRATEGIC = "application/strategic-merge-patch+json"

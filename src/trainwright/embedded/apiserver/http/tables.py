@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainwright.embedded.apiserver.errors import Json, bad_request
+from trainwright.embedded.apiserver.errors import bad_request
 from trainwright.embedded.apiserver.http.age import age_of
 from trainwright.embedded.apiserver.types import Column, Type
+from trainwright.schema.jsonobject import Json
 
 
 def name_of(obj: Json) -> Any:

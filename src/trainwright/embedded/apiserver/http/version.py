@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 
-from trainwright.embedded.apiserver.errors import Json
+from trainwright.schema.jsonobject import Json
 from trainwright.version import __version__
 
 MAJOR, MINOR, PATCH = "1", "36", "4"

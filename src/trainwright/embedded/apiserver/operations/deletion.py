@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from trainwright.embedded.apiserver import errors, metadata
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.operations.writing import User, WriteOptions
 from trainwright.embedded.apiserver.storage.state import Stored
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema import errors as field
+from trainwright.schema.jsonobject import Json
 
 if TYPE_CHECKING:
     from trainwright.embedded.apiserver.api import Api

@@ -14,11 +14,12 @@ from aiohttp import web
 
 from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.api import Api
-from trainwright.embedded.apiserver.errors import Json, StatusError, bad_request
+from trainwright.embedded.apiserver.errors import StatusError, bad_request
 from trainwright.embedded.apiserver.http.requests import Call
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.wire.table import DecodeError, parse_time
 from trainwright.schema import errors as field
+from trainwright.schema.jsonobject import Json
 
 PASSED = ("follow", "previous", "sinceSeconds", "sinceTime", "timestamps", "tailLines", "limitBytes", "stream")
 CONNECT_SECONDS = 10.0

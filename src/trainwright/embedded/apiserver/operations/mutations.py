@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.api import Api
-from trainwright.embedded.apiserver.errors import Json, StatusError, bad_request
+from trainwright.embedded.apiserver.errors import StatusError, bad_request
 from trainwright.embedded.apiserver.http.bodies import json_kind, parse_json, parse_yaml, unsupported_body
 from trainwright.embedded.apiserver.http.decoding import JSON_TYPES, PROTOBUF, YAML_TYPES, not_a_head, read_object
 from trainwright.embedded.apiserver.http.negotiation import render
@@ -15,6 +15,7 @@ from trainwright.embedded.apiserver.operations.patching import check_names
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.wire.protobuf import ProtobufError, decode_unknown
 from trainwright.schema import errors as field
+from trainwright.schema.jsonobject import Json
 
 
 async def create(api: Api, call: Call) -> Answer:

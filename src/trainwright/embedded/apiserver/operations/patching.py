@@ -12,7 +12,7 @@ from typing import Any
 
 from trainwright.embedded.apiserver import errors, metadata
 from trainwright.embedded.apiserver.api import Api
-from trainwright.embedded.apiserver.errors import Json, StatusError, bad_request
+from trainwright.embedded.apiserver.errors import StatusError, bad_request
 from trainwright.embedded.apiserver.fieldmanager.manager import Applied, FieldManager, refuse_managed_fields
 from trainwright.embedded.apiserver.fieldmanager.walk import go_text
 from trainwright.embedded.apiserver.http.bodies import json_kind, parse_json, parse_yaml, unsupported_body
@@ -26,6 +26,7 @@ from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema import errors as field
 from trainwright.schema.gotext import json_text
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.jsonpatch import PatchError, PatchTestFailed, json_patch, merge_patch
 from trainwright.schema.strategic import StrategicMergeError, strategic_merge
 

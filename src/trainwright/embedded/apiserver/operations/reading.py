@@ -11,7 +11,7 @@ import msgspec
 
 from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.api import Api
-from trainwright.embedded.apiserver.errors import Json, StatusError
+from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.http import tables
 from trainwright.embedded.apiserver.http.bodies import parse_json
 from trainwright.embedded.apiserver.http.negotiation import (
@@ -30,6 +30,7 @@ from trainwright.embedded.apiserver.storage.state import Stored
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema import errors as field
+from trainwright.schema.jsonobject import Json
 
 WAIT_SECONDS = 3.0
 _BASE64 = frozenset(string.ascii_letters + string.digits + "-_")

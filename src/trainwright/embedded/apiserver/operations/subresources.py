@@ -10,7 +10,7 @@ from trainwright.embedded.apiserver.api import Api
 from trainwright.embedded.apiserver.builtin.pods import UNSUPPORTED
 from trainwright.embedded.apiserver.controllers import namespaces
 from trainwright.embedded.apiserver.custom import jsonpath
-from trainwright.embedded.apiserver.errors import Json, StatusError, bad_request
+from trainwright.embedded.apiserver.errors import StatusError, bad_request
 from trainwright.embedded.apiserver.http.bodies import parse_json, unsupported_body
 from trainwright.embedded.apiserver.http.decoding import parse_body, read_object, report_unknown_in_patch
 from trainwright.embedded.apiserver.http.requests import Answer, Call, json_answer
@@ -19,6 +19,7 @@ from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.wire import table
 from trainwright.schema import errors as field
 from trainwright.schema.gotext import json_text
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.jsonpatch import PatchError, json_patch, merge_patch
 
 Handler = Callable[[Api, Call], Awaitable[Answer]]

@@ -20,7 +20,6 @@ from aiohttp import web
 
 from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.api import Api
-from trainwright.embedded.apiserver.errors import Json
 from trainwright.embedded.apiserver.http import tables
 from trainwright.embedded.apiserver.http.negotiation import PARTIAL, PARTIAL_LIST, TABLE, Form
 from trainwright.embedded.apiserver.http.requests import Call
@@ -36,6 +35,7 @@ from trainwright.embedded.apiserver.storage.state import (
 )
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema import errors as field
+from trainwright.schema.jsonobject import Json
 
 MAX_BUFFER = 8 * 2**20
 BOOKMARK_SECONDS = 60.0

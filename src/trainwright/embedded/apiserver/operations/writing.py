@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from trainwright.embedded.apiserver import errors, metadata
-from trainwright.embedded.apiserver.errors import Json, StatusError
+from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.fieldmanager.entries import same_but_times
 from trainwright.embedded.apiserver.http.warnings import warn
 from trainwright.embedded.apiserver.storage.equality import same
@@ -26,6 +26,7 @@ from trainwright.embedded.apiserver.storage.state import Stored
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema import errors as field
+from trainwright.schema.jsonobject import Json
 
 if TYPE_CHECKING:
     from trainwright.embedded.apiserver.api import Api

@@ -22,8 +22,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from trainwright.embedded.apiserver.errors import Json, StatusError
+from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.storage.store import Key, Row, Store, StoreOutdated, Write
+from trainwright.schema.jsonobject import Json
 
 HISTORY_SECONDS = 300.0
 HISTORY_EVENTS = 20_000

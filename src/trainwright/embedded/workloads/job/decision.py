@@ -9,13 +9,11 @@ do.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from trainwright.embedded.times import rfc3339, seconds_of
 from trainwright.embedded.workloads.job import backoff, indexes, pod_failure_policy, pods, success_policy
 from trainwright.embedded.workloads.objects import Workload, find_condition
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 MAX_PODS_AT_ONCE = 500
 """How many pods one decision creates or deletes at most."""
@@ -36,7 +34,7 @@ class Decision:
 
     create: list[PodToCreate] = field(default_factory=list)
     delete: list[Workload] = field(default_factory=list)
-    status: JSON = field(default_factory=dict)
+    status: Json = field(default_factory=dict)
     after: float | None = None
     events: list[tuple[str, str, str]] = field(default_factory=list)
 
@@ -61,7 +59,7 @@ class _Step:
         self.parallelism: int = spec.get("parallelism", 1)
         self.completions: int | None = spec.get("completions", 1 if "parallelism" not in spec else None)
         self.suspended = bool(spec.get("suspend"))
-        self.conditions: list[JSON] = [dict(condition) for condition in job.status.get("conditions") or ()]
+        self.conditions: list[Json] = [dict(condition) for condition in job.status.get("conditions") or ()]
         self.decision = Decision()
         if self.indexed and self.completions is None:
             self.completions = self.parallelism
@@ -311,9 +309,9 @@ class _Step:
         self.conditions = [condition for condition in self.conditions if condition["type"] != type]
         self._add_condition(type, status, reason, message)
 
-    def _status(self) -> JSON:
+    def _status(self) -> Json:
         ready = sum(pod.is_true("Ready") for pod in self.active)
-        status: JSON = {
+        status: Json = {
             "conditions": self.conditions,
             "startTime": self.started,
             "completionTime": self.completed_at,

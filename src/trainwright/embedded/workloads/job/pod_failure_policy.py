@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from trainwright.embedded.workloads.objects import Workload
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 Action = Literal["FailJob", "FailIndex", "Ignore", "Count"]
 
@@ -18,7 +17,7 @@ class Match(NamedTuple):
     message: str = ""
 
 
-def match(policy: JSON | None, pod: Workload) -> Match:
+def match(policy: Json | None, pod: Workload) -> Match:
     """The first rule that fits the failed pod; without one, its failure counts."""
     for position, rule in enumerate((policy or {}).get("rules") or ()):
         action: Action = rule["action"]
@@ -38,7 +37,7 @@ def match(policy: JSON | None, pod: Workload) -> Match:
     return Match("Count")
 
 
-def _container(pod: Workload, requirement: JSON) -> JSON | None:
+def _container(pod: Workload, requirement: Json) -> Json | None:
     """The first ended container whose exit code the requirement names. A 0 never matches."""
     for field in ("containerStatuses", "initContainerStatuses"):
         for status in pod.status.get(field) or ():
@@ -46,14 +45,14 @@ def _container(pod: Workload, requirement: JSON) -> JSON | None:
             if not code or requirement.get("containerName") not in (None, status["name"]):
                 continue
             if (code in requirement["values"]) == (requirement["operator"] == "In"):
-                found: JSON = status
+                found: Json = status
                 return found
     return None
 
 
-def _condition(pod: Workload, patterns: list[JSON]) -> JSON | None:
+def _condition(pod: Workload, patterns: list[Json]) -> Json | None:
     for condition in pod.status.get("conditions") or ():
         if any(p["type"] == condition["type"] and p.get("status", "True") == condition["status"] for p in patterns):
-            found: JSON = condition
+            found: Json = condition
             return found
     return None

@@ -10,12 +10,10 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Collection
-from typing import Any
 
 from trainwright.api.resources import JOBS
 from trainwright.embedded.workloads.objects import Workload, owner_reference
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
@@ -45,9 +43,9 @@ def index_of(pod: Workload) -> int | None:
     return int(text) if text is not None and text.isdecimal() else None
 
 
-def build(job: Workload, index: int | None, name: str, failures: int | None = None) -> JSON:
+def build(job: Workload, index: int | None, name: str, failures: int | None = None) -> Json:
     """The pod to create. `failures` of its index are noted on it where the Job counts them for each index."""
-    template: JSON = copy.deepcopy(job.spec["template"])
+    template: Json = copy.deepcopy(job.spec["template"])
     metadata, spec = template.get("metadata") or {}, template["spec"]
     labels = {**(metadata.get("labels") or {}), **owner_labels(job)}
     annotations = dict(metadata.get("annotations") or {})
@@ -86,12 +84,12 @@ def owner_labels(job: Workload) -> dict[str, str]:
     }
 
 
-def _mounts_a_token(spec: JSON) -> bool:
+def _mounts_a_token(spec: Json) -> bool:
     sources = [source for v in spec.get("volumes") or () for source in (v.get("projected") or {}).get("sources") or ()]
     return any("serviceAccountToken" in source for source in sources)
 
 
-def _add_index_variable(container: JSON) -> None:
+def _add_index_variable(container: Json) -> None:
     variables = container.setdefault("env", [])
     if all(variable["name"] != INDEX_VARIABLE for variable in variables):
         path = f"metadata.labels['{COMPLETION_INDEX}']"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any
 
 from trainwright.embedded.workloads.job import indexes
+from trainwright.schema.jsonobject import Json
 
-JSON = dict[str, Any]
 
-
-def met(policy: JSON | None, completions: int, succeeded: Set[int]) -> str | None:
+def met(policy: Json | None, completions: int, succeeded: Set[int]) -> str | None:
     """The sentence that says which rule is met, or None."""
     for position, rule in enumerate((policy or {}).get("rules") or ()):
         named, count = rule.get("succeededIndexes"), rule.get("succeededCount")

@@ -6,12 +6,10 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from typing import Any
 
 from trainwright.api.resources import JOB_SETS, JOBS
 from trainwright.embedded.workloads.objects import Workload, owner_reference
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 PREFIX = "jobset.sigs.k8s.io/"
 NAME = f"{PREFIX}jobset-name"
@@ -26,11 +24,11 @@ def job_name(job_set: Workload, replicated_job: str, index: int) -> str:
     return f"{job_set.name}-{replicated_job}-{index}"
 
 
-def subdomain(job_set: Workload, spec: JSON) -> str:
+def subdomain(job_set: Workload, spec: Json) -> str:
     return str(spec["network"].get("subdomain") or job_set.name)
 
 
-def service(job_set: Workload, spec: JSON) -> JSON:
+def service(job_set: Workload, spec: Json) -> Json:
     """The headless service under which pods find each other by name."""
     return {
         "apiVersion": "v1",
@@ -48,11 +46,11 @@ def service(job_set: Workload, spec: JSON) -> JSON:
     }
 
 
-def job(job_set: Workload, spec: JSON, replicated: JSON, index: int) -> JSON:
+def job(job_set: Workload, spec: Json, replicated: Json, index: int) -> Json:
     """The Job to create, suspended as the JobSet is."""
     template = replicated["template"]
     metadata = template.get("metadata") or {}
-    job_spec: JSON = copy.deepcopy(template["spec"])
+    job_spec: Json = copy.deepcopy(template["spec"])
     pod = job_spec["template"]
     pod_metadata = pod.setdefault("metadata", {}) or {}
     pod["metadata"] = {
@@ -85,7 +83,7 @@ def job(job_set: Workload, spec: JSON, replicated: JSON, index: int) -> JSON:
     }
 
 
-def labels(job_set: Workload, spec: JSON, replicated: JSON, index: int) -> dict[str, str]:
+def labels(job_set: Workload, spec: Json, replicated: Json, index: int) -> dict[str, str]:
     """JobSet's labels, which Jobs and pods carry as annotations too."""
     everyone, group = spec["replicatedJobs"], replicated["groupName"]
     name = job_name(job_set, replicated["name"], index)
@@ -111,7 +109,7 @@ def labels(job_set: Workload, spec: JSON, replicated: JSON, index: int) -> dict[
     return result
 
 
-def _before(replicated_jobs: list[JSON], name: str) -> int:
+def _before(replicated_jobs: list[Json], name: str) -> int:
     """How many Jobs the replicated jobs before this one have."""
     total = 0
     for replicated in replicated_jobs:
@@ -121,7 +119,7 @@ def _before(replicated_jobs: list[JSON], name: str) -> int:
     return total
 
 
-def _placement(job_set: Workload, template_metadata: JSON) -> dict[str, str]:
+def _placement(job_set: Workload, template_metadata: Json) -> dict[str, str]:
     """Annotations for exclusive placement, from the JobSet or from the replicated job, which wins."""
     result: dict[str, str] = {}
     for level in (job_set.metadata.annotations or {}, template_metadata.get("annotations") or {}):
@@ -132,17 +130,17 @@ def _placement(job_set: Workload, template_metadata: JSON) -> dict[str, str]:
     return result
 
 
-def resumed(child: Workload, replicated: JSON) -> JSON:
+def resumed(child: Workload, replicated: Json) -> Json:
     """A merge patch that lets a suspended Job go on, with what was changed in the JobSet's template while it stood
     still.
     """
     template = replicated["template"]["spec"]["template"]
     mine, theirs = child.spec["template"], template.get("metadata") or {}
-    metadata: JSON = {}
+    metadata: Json = {}
     for field in ("labels", "annotations"):
         if theirs.get(field):
             metadata[field] = theirs[field]
-    pod: JSON = {}
+    pod: Json = {}
     if selector := template["spec"].get("nodeSelector"):
         pod["nodeSelector"] = selector
     for field in ("tolerations", "schedulingGates"):
@@ -150,6 +148,6 @@ def resumed(child: Workload, replicated: JSON) -> JSON:
         added = [item for item in template["spec"].get(field) or [] if item not in present]
         if added:
             pod[field] = present + added
-    changes: JSON = {key: value for key, value in (("metadata", metadata), ("spec", pod)) if value}
-    spec: JSON = {"suspend": False, **({"template": changes} if changes else {})}
+    changes: Json = {key: value for key, value in (("metadata", metadata), ("spec", pod)) if value}
+    spec: Json = {"suspend": False, **({"template": changes} if changes else {})}
     return {"metadata": {"resourceVersion": child.metadata.resource_version}, "spec": spec}

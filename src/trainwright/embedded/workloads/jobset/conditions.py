@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from trainwright.embedded.times import rfc3339
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 RESTARTING = "RestartingJobSet"
 
@@ -19,7 +17,7 @@ class Conditions:
     """The conditions as they will be stored. A change is told as an event, once the status is written."""
 
     now: float
-    items: list[JSON]
+    items: list[Json]
     events: list[tuple[str, str, str]] = field(default_factory=list)
 
     def is_true(self, type: str) -> bool:

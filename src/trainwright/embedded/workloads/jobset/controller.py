@@ -20,8 +20,7 @@ from trainwright.embedded.workloads.jobset import children
 from trainwright.embedded.workloads.jobset.decision import Decision, decide
 from trainwright.embedded.workloads.jobset.defaults import defaulted
 from trainwright.embedded.workloads.objects import Workload, status_patch
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 MANAGER = "jobset.sigs.k8s.io/jobset-controller"
 
@@ -96,7 +95,7 @@ class JobSetController:
                 body["metadata"] = {"uid": job.metadata.uid}
             await self._client.patch(JOBS, body, name=job.name, namespace=job.metadata.namespace, decode=msgspec.Raw)
 
-    async def _create(self, job_set: Workload, job: JSON) -> None:
+    async def _create(self, job_set: Workload, job: Json) -> None:
         name, namespace = job["metadata"]["name"], job_set.metadata.namespace
         try:
             await self._client.create(JOBS, job, namespace, decode=msgspec.Raw)

@@ -9,7 +9,6 @@ last.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from trainwright.embedded.workloads.job.decision import is_finished as is_job_finished
 from trainwright.embedded.workloads.jobset import (
@@ -23,8 +22,7 @@ from trainwright.embedded.workloads.jobset import (
 from trainwright.embedded.workloads.jobset.conditions import RESTARTING, Conditions
 from trainwright.embedded.workloads.jobset.defaults import defaulted
 from trainwright.embedded.workloads.objects import Workload
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 
 @dataclass(slots=True)
@@ -32,13 +30,13 @@ class Decision:
     """What to do, in this order, and the status to store at the end."""
 
     delete: list[Workload] = field(default_factory=list)
-    service: JSON | None = None
-    create: list[JSON] = field(default_factory=list)
+    service: Json | None = None
+    create: list[Json] = field(default_factory=list)
     suspend: list[Workload] = field(default_factory=list)
-    resume: list[tuple[Workload, JSON]] = field(default_factory=list)
+    resume: list[tuple[Workload, Json]] = field(default_factory=list)
     delete_self: bool = False
     after: float | None = None
-    status: JSON = field(default_factory=dict)
+    status: Json = field(default_factory=dict)
     events: list[tuple[str, str, str]] = field(default_factory=list)
 
 
@@ -54,7 +52,7 @@ class _Step:
         self.has_service = has_service
         self.spec = defaulted(job_set.spec)
         self.suspended = bool(self.spec.get("suspend"))
-        self.status: JSON = {"restarts": 0, **job_set.status}
+        self.status: Json = {"restarts": 0, **job_set.status}
         self.conditions = Conditions(now, [dict(c) for c in job_set.status.get("conditions") or ()])
         self.decision = Decision()
         # Jobs of earlier attempts are on their way out and belong to none of the other lists.
@@ -120,9 +118,9 @@ class _Step:
         else:
             self.decision.after = left
 
-    def _count(self) -> dict[str, JSON]:
+    def _count(self) -> dict[str, Json]:
         """A status for each replicated job, by name."""
-        counts: dict[str, JSON] = {}
+        counts: dict[str, Json] = {}
         for replicated in self.spec["replicatedJobs"]:
             zero = dict.fromkeys(("ready", "succeeded", "failed", "active", "suspended"), 0)
             counts[replicated["name"]] = {"name": replicated["name"], **zero}
@@ -178,7 +176,7 @@ class _Step:
         if in_order:
             self.conditions.started_in_order()
 
-    def _missing(self, replicated: JSON) -> list[JSON]:
+    def _missing(self, replicated: Json) -> list[Json]:
         """A name still held by a Job of an earlier attempt is free only when that Job, and its pods, are gone."""
         return [
             children.job(self.job_set, self.spec, replicated, index)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 
-def defaulted(spec: JSON) -> JSON:
+def defaulted(spec: Json) -> Json:
     """A copy of the spec with nothing left to assume."""
     result = copy.deepcopy(spec)
     if not result.get("successPolicy"):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 
-def is_met(replicated: JSON, spec: JSON, statuses: dict[str, JSON]) -> bool:
+def is_met(replicated: Json, spec: Json, statuses: dict[str, Json]) -> bool:
     replicas = {other["name"]: other["replicas"] for other in spec["replicatedJobs"]}
     for dependency in replicated.get("dependsOn") or ():
         status = statuses.get(dependency["name"])

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from trainwright.embedded.times import seconds_of
 from trainwright.embedded.workloads.jobset.children import REPLICATED_JOB
 from trainwright.embedded.workloads.objects import Workload
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ class Restart:
     message: str
 
 
-def verdict(spec: JSON, status: JSON, failed: list[Workload]) -> Fail | Restart:
+def verdict(spec: Json, status: Json, failed: list[Workload]) -> Fail | Restart:
     """`failed` is not empty."""
     policy = spec.get("failurePolicy")
     first = min(failed, key=_failed_at)
@@ -53,7 +51,7 @@ def verdict(spec: JSON, status: JSON, failed: list[Workload]) -> Fail | Restart:
     return Restart(counts, reason, f"{action}FailurePolicyAction", message)
 
 
-def _rule(rules: list[JSON], failed: list[Workload]) -> tuple[JSON | None, Workload | None]:
+def _rule(rules: list[Json], failed: list[Workload]) -> tuple[Json | None, Workload | None]:
     """The first rule that fits a failed Job, and the Job that failed first among those it fits."""
     for rule in rules:
         matching = [job for job in failed if _applies(rule, job)]
@@ -62,7 +60,7 @@ def _rule(rules: list[JSON], failed: list[Workload]) -> tuple[JSON | None, Workl
     return None, None
 
 
-def _applies(rule: JSON, job: Workload) -> bool:
+def _applies(rule: Json, job: Workload) -> bool:
     condition = job.condition("Failed") or {}
     reasons = rule.get("onJobFailureReasons")
     if reasons and condition.get("reason") not in reasons:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 
-def is_in_order(spec: JSON) -> bool:
+def is_in_order(spec: Json) -> bool:
     return bool(spec["startupPolicy"].get("startupPolicyOrder") == "InOrder")
 
 
-def has_started(replicated: JSON, status: JSON) -> bool:
+def has_started(replicated: Json, status: Json) -> bool:
     """Every Job of it is ready or has ended, in whatever way."""
     return bool(replicated["replicas"] == status["failed"] + status["ready"] + status["succeeded"])

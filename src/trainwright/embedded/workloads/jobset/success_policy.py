@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from trainwright.embedded.workloads.jobset.children import REPLICATED_JOB
 from trainwright.embedded.workloads.objects import Workload
+from trainwright.schema.jsonobject import Json
 
-JSON = dict[str, Any]
 
-
-def is_met(spec: JSON, succeeded: list[Workload]) -> bool:
+def is_met(spec: Json, succeeded: list[Workload]) -> bool:
     """`succeeded` is not empty."""
     policy = spec["successPolicy"]
     targets = policy.get("targetReplicatedJobs") or []

@@ -7,7 +7,6 @@ but is not yet seen as bound is assumed to be there, so that no room is given aw
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
@@ -18,8 +17,7 @@ from trainwright.embedded.events import EventRecorder
 from trainwright.embedded.times import rfc3339
 from trainwright.embedded.workloads.objects import Workload, find_condition
 from trainwright.embedded.workloads.scheduler import fit
-
-JSON = dict[str, Any]
+from trainwright.schema.jsonobject import Json
 
 NAME = "default-scheduler"
 
@@ -96,7 +94,7 @@ class Scheduler:
 
     async def _bind(self, pod: Workload, node: Workload) -> None:
         namespace = pod.metadata.namespace
-        binding: JSON = {
+        binding: Json = {
             "apiVersion": "v1",
             "kind": "Binding",
             "metadata": {"name": pod.name, "namespace": namespace, "uid": pod.metadata.uid},

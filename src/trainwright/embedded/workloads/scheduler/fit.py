@@ -7,12 +7,11 @@ weigh yet is a reason too, so that a pod waits with a sentence instead of being 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from trainwright.embedded.workloads.objects import Workload
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.quantity import Quantity, parse_quantity
 
-JSON = dict[str, Any]
 Amounts = dict[str, Quantity]
 
 
@@ -29,7 +28,7 @@ def requests(pod: Workload) -> Amounts:
     return total
 
 
-def _asked(container: JSON) -> Amounts:
+def _asked(container: Json) -> Amounts:
     """A limit without a request is a request."""
     resources = container.get("resources") or {}
     asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
@@ -87,7 +86,7 @@ def _matches_labels(pod: Workload, node: Workload) -> bool:
     )
 
 
-def _holds(requirement: JSON, labels: Mapping[str, str]) -> bool:
+def _holds(requirement: Json, labels: Mapping[str, str]) -> bool:
     key, operator, values = requirement["key"], requirement["operator"], requirement.get("values") or []
     value = labels.get(key)
     match operator:
@@ -115,7 +114,7 @@ def _untolerated(pod: Workload, node: Workload) -> list[str]:
     return reasons
 
 
-def _tolerates(toleration: JSON, taint: JSON) -> bool:
+def _tolerates(toleration: Json, taint: Json) -> bool:
     if toleration.get("effect") not in (None, "", taint["effect"]):
         return False
     if toleration.get("operator") == "Exists":

@@ -1,79 +1,10 @@
-"""Wire types of the Trainer API and the operator's configuration; CRD generation. No I/O.
+"""Wire types of the Trainer API and the operator's configuration; CRD generation; the words that rooms share. No I/O.
 
-`trainjob` and `runtime` hold the Structs, `resources` the table of served types, `metadata` what every object carries,
-`fields` how typed objects write their fields.
+    trainjob, runtime   the Structs of our own kinds; configuration: the operator's file
+    metadata            what every object carries; fields: how typed objects write their fields
+    resources           the table of served types
+    times               RFC 3339
+    crds, markers, patches, schema   the CRDs, generated from the Structs
+
+This file imports nothing, so that a process which needs one of them pays for no other.
 """
-
-from trainwright.api.metadata import Condition, ObjectMeta, OwnerReference, find_condition, is_true
-from trainwright.api.runtime import (
-    ClusterTrainingRuntime,
-    CoschedulingPolicy,
-    ElasticPolicy,
-    EnvInjection,
-    EnvInjectionTarget,
-    FluxPolicy,
-    JAXPolicy,
-    JobSetTemplate,
-    MLPolicy,
-    MPIPolicy,
-    NetworkTopology,
-    PodGroupPolicy,
-    TorchPolicy,
-    TrainingRuntime,
-    TrainingRuntimeSpec,
-    VolcanoPolicy,
-    XGBoostPolicy,
-    runtime_from,
-)
-from trainwright.api.schema import schema_for
-from trainwright.api.trainjob import (
-    Initializer,
-    InitializerStep,
-    JobStatus,
-    Metric,
-    RuntimeRef,
-    Trainer,
-    TrainerStatus,
-    TrainJob,
-    TrainJobSpec,
-    TrainJobStatus,
-    trainjob_from,
-)
-
-__all__ = [
-    "ClusterTrainingRuntime",
-    "Condition",
-    "CoschedulingPolicy",
-    "ElasticPolicy",
-    "EnvInjection",
-    "EnvInjectionTarget",
-    "FluxPolicy",
-    "Initializer",
-    "InitializerStep",
-    "JAXPolicy",
-    "JobSetTemplate",
-    "JobStatus",
-    "MLPolicy",
-    "MPIPolicy",
-    "Metric",
-    "NetworkTopology",
-    "ObjectMeta",
-    "OwnerReference",
-    "PodGroupPolicy",
-    "RuntimeRef",
-    "TorchPolicy",
-    "TrainJob",
-    "TrainJobSpec",
-    "TrainJobStatus",
-    "Trainer",
-    "TrainerStatus",
-    "TrainingRuntime",
-    "TrainingRuntimeSpec",
-    "VolcanoPolicy",
-    "XGBoostPolicy",
-    "find_condition",
-    "is_true",
-    "runtime_from",
-    "schema_for",
-    "trainjob_from",
-]

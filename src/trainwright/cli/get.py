@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+import time
 from pathlib import Path
 
 from trainwright.api.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, PODS, TRAIN_JOBS, TRAINING_RUNTIMES, Resource
+from trainwright.api.times import seconds_of
 from trainwright.cli.connection import carry_out, connected
 from trainwright.cli.directory import ClusterDirectory
 from trainwright.cli.failure import Failure
@@ -91,8 +92,7 @@ def _show_pods(pods: list[Json], terminal: Terminal) -> None:
 
 def age_of(obj: Json) -> str:
     """The age of an object in its two largest units, as kubectl prints it."""
-    created = datetime.fromisoformat(obj["metadata"]["creationTimestamp"])
-    seconds = max(0, int((datetime.now(UTC) - created).total_seconds()))
+    seconds = max(0, int(time.time() - seconds_of(obj["metadata"]["creationTimestamp"])))
     for limit, size, unit, rest, small in ((120, 1, "s", 0, ""), (7200, 60, "m", 1, "s"), (172800, 3600, "h", 60, "m")):
         if seconds < limit:
             whole, left = divmod(seconds, size)

@@ -7,18 +7,19 @@ webhooks would give to each document.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from trainwright.api.configuration import ConfigurationError
 from trainwright.api.runtime import TrainingRuntime, runtime_from
 from trainwright.api.schema import schema_for
+from trainwright.api.times import rfc3339
 from trainwright.api.trainjob import RuntimeRef
 from trainwright.cli.documents import Document, parse, read
 from trainwright.cli.failure import Failure
 from trainwright.operator.configfile import parse as configuration_of
-from trainwright.pipeline import Framework, Observed, PipelineError, timestamp
+from trainwright.pipeline import Framework, Observed, PipelineError
 from trainwright.pipeline.admission import Answer, Lookup, admit_runtime, admit_trainjob
 from trainwright.pipeline.plan import MASK
 from trainwright.plugins import load
@@ -54,7 +55,7 @@ class Offline:
                 self.ignored.append(document)
         _check_unique([*self.runtimes, *self.train_jobs])
         self.observed = Observed(ca_certificate=MASK, priority_classes=frozenset(priority_classes))
-        self.now = timestamp(datetime.now(UTC))
+        self.now = rfc3339(time.time())
         self._answers: dict[int, Answer] = {}
 
     @classmethod

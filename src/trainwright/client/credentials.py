@@ -11,12 +11,12 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
+from trainwright.api.times import seconds_of
 from trainwright.client.errors import ConfigError
 
 TOKEN_REREAD_SECONDS = 60.0
@@ -180,6 +180,6 @@ class ExecPlugin:
         )
         expiry = status.get("expirationTimestamp")
         try:
-            self._expires_at = datetime.fromisoformat(expiry).timestamp() if expiry else float("inf")
+            self._expires_at = seconds_of(expiry) if expiry else float("inf")
         except ValueError as error:
             raise ConfigError(f"exec plugin {self._command}: expirationTimestamp {expiry!r} is not a time") from error

@@ -14,13 +14,13 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from trainwright.api.metadata import ObjectMeta
 from trainwright.api.resources import LEASES
+from trainwright.api.times import rfc3339_micro
 from trainwright.client import AlreadyExists, Client, ClientError, NotFound
 from trainwright.client.requests import Request
 from trainwright.client.transport import Answer, Stream, Transport
@@ -198,7 +198,7 @@ class Election:
         await self._client.update(LEASES, body, name=config.name, namespace=config.namespace, decode=bytes)
 
     def _spec(self, *, acquired: str | None, transitions: int) -> dict[str, Any]:
-        now = datetime.fromtimestamp(self._clock.wall(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        now = rfc3339_micro(self._clock.wall())
         return {
             "holderIdentity": self._config.identity,
             "leaseDurationSeconds": max(1, round(self._config.lease_duration)),

@@ -14,9 +14,9 @@ import msgspec
 
 from trainwright.api.metadata import ObjectMeta
 from trainwright.api.resources import EVENTS, Resource
+from trainwright.api.times import rfc3339
 from trainwright.client import Client, ClientError
 from trainwright.controlloop import Clock
-from trainwright.embedded.times import rfc3339
 
 log = logging.getLogger(__name__)
 

@@ -14,6 +14,7 @@ import msgspec
 
 from trainwright.api.resources import JOB_SETS, PRIORITY_CLASSES
 from trainwright.api.runtime import TrainingRuntime, runtime_from
+from trainwright.api.times import rfc3339
 from trainwright.api.trainjob import TrainJob, trainjob_from
 from trainwright.client import Client, ClientError, NotFound
 from trainwright.operator.revisions import Revisions
@@ -26,7 +27,6 @@ from trainwright.pipeline import (
     RuntimeNotFound,
     RuntimeNotSupported,
     runtime_kind,
-    timestamp,
 )
 from trainwright.pipeline.mutation import mutate
 from trainwright.pipeline.validation import needs_runtime, runtime_not_found, validate_runtime, validate_trainjob
@@ -80,7 +80,7 @@ class Admission:
 
     async def default_train_job(self, review: Review) -> Decision:
         new = review.object or {}
-        changed = mutate(new, review.old_object, timestamp(self._now()))
+        changed = mutate(new, review.old_object, rfc3339(self._now()))
         return Decision(patch=_patch(new, changed))
 
     async def validate_train_job(self, review: Review) -> Decision:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import OrderedDict
-from datetime import UTC, datetime
 
 import msgspec
 
 from trainwright.api.metadata import ObjectMeta
 from trainwright.api.resources import EVENTS, Resource
+from trainwright.api.times import rfc3339
 from trainwright.client import AlreadyExists, Client, ClientError
-from trainwright.pipeline import timestamp
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +49,7 @@ class Events:
         key = hashlib.sha256(f"{metadata.uid}/{kind}/{reason}/{message}".encode()).hexdigest()[:16]
         told = self._told.get(key)
         if told is None:
-            told = self._told[key] = _Told(timestamp(datetime.fromtimestamp(now, UTC)), 0, float("-inf"))
+            told = self._told[key] = _Told(rfc3339(now), 0, float("-inf"))
             while len(self._told) > REMEMBERED:
                 self._told.popitem(last=False)
         told.count += 1
@@ -90,7 +89,7 @@ class Events:
             "reportingComponent": self._component,
             "reportingInstance": self._component,
             "firstTimestamp": told.first,
-            "lastTimestamp": timestamp(datetime.fromtimestamp(now, UTC)),
+            "lastTimestamp": rfc3339(now),
             "count": told.count,
         }
         await self._client.create(EVENTS, body, namespace, decode=bytes)

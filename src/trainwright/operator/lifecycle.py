@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Callable
-from datetime import datetime
 
+from trainwright.api.times import seconds_of
 from trainwright.api.trainjob import COMPLETE, TrainJob
 from trainwright.controlloop import Delta, Source, key_of
 from trainwright.operator.metrics import JOB_SECONDS, Counter, Histogram, Labels, Measured, Registry
@@ -69,9 +69,7 @@ class Lifecycle:
         if _state(new) == "Running" and _state(old) not in ("Running", "Suspended"):
             created = new.metadata.creation_timestamp
             if created:
-                self._to_running.observe(
-                    runtime, value=max(0.0, self._now() - datetime.fromisoformat(created).timestamp())
-                )
+                self._to_running.observe(runtime, value=max(0.0, self._now() - seconds_of(created)))
 
     def _job_set_changed(self, delta: Delta[JobSet]) -> None:
         if delta.old is not None and delta.new is not None and self._leads():

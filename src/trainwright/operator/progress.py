@@ -14,6 +14,7 @@ import msgspec
 from aiohttp import web
 
 from trainwright.api.resources import TRAIN_JOBS
+from trainwright.api.times import seconds_of
 from trainwright.client import ApiError, Client, ClientError, Invalid, NotFound
 from trainwright.client.errors import BadRequest
 from trainwright.controlloop import Clock
@@ -187,10 +188,8 @@ def _is_older(status: TrainerStatus, than: str | None) -> bool:
 
 
 def _moment(text: str | None) -> float:
-    from datetime import datetime
-
     try:
-        return datetime.fromisoformat(text or "").timestamp()
+        return seconds_of(text or "")
     except ValueError:
         return float("inf")  # not a time: the CRD's schema will say so
 

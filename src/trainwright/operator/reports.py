@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import msgspec
+
+from trainwright.api.times import moment_of, rfc3339
 
 T = TypeVar("T")
 
@@ -51,7 +51,6 @@ _decoder = json.JSONDecoder(
     parse_constant=lambda text: _refuse(),
 )
 _SPACE = " \t\r\n"
-_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
 def read_report(body: bytes) -> Report:
@@ -130,14 +129,10 @@ def _text(value: Any) -> str:
 
 
 def _time(value: Any) -> str:
-    match = _TIME.fullmatch(_text(value))
-    if match is None:
-        raise ReportInvalid("lastUpdatedTime is no RFC 3339 time")
     try:
-        moment = datetime.fromisoformat(match[1] + match[2]).astimezone(UTC)
-    except (ValueError, OverflowError) as error:
-        raise ReportInvalid(str(error)) from error
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+        return rfc3339(moment_of(_text(value)))
+    except ValueError as error:
+        raise ReportInvalid(f"lastUpdatedTime: {error}") from error
 
 
 def _refuse() -> Any:

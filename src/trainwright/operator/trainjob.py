@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from trainwright.api.resources import JOB_SETS, TRAIN_JOBS
+from trainwright.api.times import moment_of
 from trainwright.api.trainjob import COMPLETE, FAILED, TrainJob
 from trainwright.client import ApiError, Client, Conflict, DeleteOptions, NotFound
 from trainwright.client.errors import TooManyRequests, UnknownOutcome, not_served
@@ -196,7 +197,7 @@ class TrainJobReconciler:
         end = next((c for kind in (COMPLETE, FAILED) if (c := job.condition(kind)) and c.is_true), None)
         if end is None:
             return None
-        lived = (self._now() - datetime.fromisoformat(end.last_transition_time)).total_seconds()
+        lived = (self._now() - moment_of(end.last_transition_time)).total_seconds()
         return max(0.0, int(text) - lived)
 
     def _time_to_live_of_runtime(self, job: TrainJob, job_set: JobSet | None) -> str | None:

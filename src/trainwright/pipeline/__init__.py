@@ -48,4 +48,3 @@ from trainwright.pipeline.plan import Observed as Observed
 from trainwright.pipeline.plan import Plan as Plan
 from trainwright.pipeline.status import StatusUpdate as StatusUpdate
 from trainwright.pipeline.status import status as status
-from trainwright.pipeline.status import timestamp as timestamp

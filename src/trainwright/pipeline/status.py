@@ -7,11 +7,12 @@ Complete and Failed are latches (I3): once one of them is true, nothing here set
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
 from trainwright.api.metadata import Condition, find_condition, is_true
+from trainwright.api.times import moment_of, rfc3339
 from trainwright.api.trainjob import COMPLETE, FAILED, SUSPENDED, JobStatus, TrainJob, TrainJobStatus
 from trainwright.pipeline.errors import PipelineError, RuntimeNotSupported
 from trainwright.pipeline.plan import JobSet
@@ -92,7 +93,7 @@ def _remaining(job: TrainJob, conditions: list[Condition], now: datetime) -> flo
     start = resumed.last_transition_time if resumed is not None else job.metadata.creation_timestamp
     if not start:
         return None
-    return (datetime.fromisoformat(start) + timedelta(seconds=seconds) - now).total_seconds()
+    return (moment_of(start) + timedelta(seconds=seconds) - now).total_seconds()
 
 
 def _summary(
@@ -132,12 +133,7 @@ def _finished(conditions: list[Condition]) -> bool:
 
 
 def _condition(type: str, status: str, reason: str, message: str, now: datetime) -> Condition:
-    return Condition(type=type, status=status, reason=reason, message=message, last_transition_time=timestamp(now))
-
-
-def timestamp(moment: datetime) -> str:
-    """A time as Kubernetes writes it: UTC, whole seconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Condition(type=type, status=status, reason=reason, message=message, last_transition_time=rfc3339(now))
 
 
 def _set(conditions: list[Condition], condition: Condition) -> None:

@@ -6,12 +6,12 @@ verb that RBAC judged. Dry runs are marked; a server-side apply that created its
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from trainwright.api.times import seconds_of
 from trainwright.schema.jsonobject import Json
 
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
@@ -91,7 +91,7 @@ def _request(event: Json) -> Request:
         name=reference.get("name", ""),
         code=event.get("responseStatus", {}).get("code", 0),
         dry_run="dryRun" in query or "All" in _body(event.get("requestObject")).get("dryRun", []),
-        at=_time(event["stageTimestamp"]),
+        at=seconds_of(event["stageTimestamp"]),
         sent=_body(event.get("requestObject")) or None,
         answer=event.get("responseObject"),
     )
@@ -100,7 +100,3 @@ def _request(event: Json) -> Request:
 def _body(logged: Any) -> Json:
     """A JSON patch is logged as the list it is; nobody here looks into one."""
     return logged if isinstance(logged, dict) else {}
-
-
-def _time(text: str) -> float:
-    return datetime.datetime.fromisoformat(text).timestamp()

@@ -7,7 +7,6 @@ judges a run on a server that keeps no audit log. Weaker than the real thing: a 
 from __future__ import annotations
 
 import base64
-import datetime
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from trainwright.api.times import rfc3339_micro
 from trainwright.client.aio import USER_AGENT
 from trainwright.client.requests import Request
 from trainwright.schema.jsonobject import Json
@@ -76,7 +76,7 @@ def _event(user: str, answered: Answered) -> Json:
         "userAgent": USER_AGENT,
         "objectRef": target,
         "responseStatus": {"code": answered.status},
-        "stageTimestamp": datetime.datetime.fromtimestamp(answered.at, datetime.UTC).isoformat(),
+        "stageTimestamp": rfc3339_micro(answered.at),
     }
     if target.get("resource") == "secrets":
         body = _json(request.body)

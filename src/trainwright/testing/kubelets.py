@@ -6,13 +6,13 @@ them to (annotation or environment variable). One thread watches, another acts w
 
 from __future__ import annotations
 
-import datetime
 import heapq
 import itertools
 import threading
 import time
 from types import TracebackType
 
+from trainwright.api.times import rfc3339
 from trainwright.schema.jsonobject import Json
 from trainwright.testing import nodes
 from trainwright.testing.rest import Refused, Rest
@@ -161,4 +161,4 @@ def _condition(kind: str, status: str) -> Json:
 
 
 def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return rfc3339(time.time())

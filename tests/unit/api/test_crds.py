@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from trainwright.api import crds, schema_for
+from trainwright.api import crds
+from trainwright.api.schema import schema_for
 from trainwright.schema.rules import check_rules_compile
 from trainwright.schema.structural import StructuralSchema
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from trainwright.api import schema_for
+from trainwright.api.schema import schema_for
 from trainwright.schema.custom_resource import check_create, check_update
 
 

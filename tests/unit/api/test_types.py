@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from trainwright.api import JobStatus, RuntimeRef, TrainJob, runtime_from, trainjob_from
+from trainwright.api.runtime import runtime_from
+from trainwright.api.trainjob import JobStatus, RuntimeRef, TrainJob, trainjob_from
 
 
 def test_trainjob_keeps_legacy_spellings_and_ignores_unknown_fields() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from trainwright.api import schema_for
+from trainwright.api.schema import schema_for
 from trainwright.schema import kubernetes
 from trainwright.schema.custom_resource import check_create, check_status_update, check_update
 from trainwright.schema.strategic import StrategicMergeError, strategic_merge

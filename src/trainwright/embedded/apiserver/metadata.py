@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import secrets
+import time
 import uuid
 from collections.abc import Callable
 from typing import Any
 
+from trainwright.api.times import rfc3339
 from trainwright.embedded.apiserver.http.warnings import warn
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
@@ -25,7 +26,7 @@ NameFaults = Callable[[str], list[str]]
 
 
 def now_text() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return rfc3339(time.time())
 
 
 def generated_name(prefix: str) -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import time
-from datetime import UTC, datetime
 from pathlib import Path
+
+from trainwright.api.times import rfc3339_nano
 
 MAX_BYTES = 10 * 1024 * 1024
 """kubelet's containerLogMaxSize."""
@@ -21,12 +22,6 @@ MAX_FILES = 5
 
 MAX_PENDING = 16 * 1024
 """A line longer than this is written in parts (CRI runtimes do the same)."""
-
-
-def timestamp(nanoseconds: int) -> str:
-    """RFC 3339 with all nine digits, so that timestamps sort as text."""
-    seconds, rest = divmod(nanoseconds, 1_000_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
 
 
 class LogFile:
@@ -103,4 +98,4 @@ class Stream:
             self._pending = b""
 
     def _prefix(self, tag: bytes) -> bytes:
-        return f"{timestamp(time.time_ns())} {self.name} ".encode() + tag + b" "
+        return f"{rfc3339_nano(time.time_ns())} {self.name} ".encode() + tag + b" "

@@ -22,6 +22,7 @@ import msgspec
 
 from trainwright.api.metadata import ObjectMeta
 from trainwright.api.resources import CONFIG_MAPS, PODS, SECRETS
+from trainwright.api.times import rfc3339, seconds_of
 from trainwright.client import Client, Conflict, DeleteOptions, NotFound
 from trainwright.controlloop import After, Clock, Done, Key, Outcome, Source
 from trainwright.embedded.events import EventRecorder
@@ -34,7 +35,6 @@ from trainwright.embedded.node.record import PodDirectory, PodRecord, PodToRun
 from trainwright.embedded.node.status import Reporter
 from trainwright.embedded.node.tiers import Tier
 from trainwright.embedded.node.tokens import PodTokens, Token, account_of, sources
-from trainwright.embedded.times import rfc3339, seconds_of
 from trainwright.schema.jsonobject import Json
 
 log = logging.getLogger(__name__)

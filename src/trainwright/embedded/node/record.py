@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, TypedDict, cast
 
+from trainwright.api.times import rfc3339
 from trainwright.embedded.node.identity import Identity
 from trainwright.schema.jsonobject import Json
 
@@ -162,7 +163,7 @@ def supervisor_of(record: PodRecord) -> Identity:
 
 def now() -> str:
     """The present as Kubernetes writes it, to the second."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return rfc3339(time.time())
 
 
 def read_json(path: Path) -> Any:

@@ -10,10 +10,10 @@ import os
 import platform
 
 from trainwright.api.resources import LEASES, NAMESPACES, NODES
+from trainwright.api.times import rfc3339, rfc3339_micro
 from trainwright.client import AlreadyExists, Client, ClientError, NotFound
 from trainwright.controlloop import Clock
 from trainwright.embedded.node.tiers import Tier
-from trainwright.embedded.times import rfc3339, rfc3339_micro
 from trainwright.schema.jsonobject import Json
 from trainwright.version import __version__
 

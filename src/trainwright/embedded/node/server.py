@@ -11,12 +11,11 @@ import hmac
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
 
 from aiohttp import web
 
+from trainwright.api.times import rfc3339_nano, seconds_of
 from trainwright.embedded.node import logs
-from trainwright.embedded.node.crilog import timestamp
 from trainwright.embedded.node.logs import LogOptions
 from trainwright.embedded.node.record import ContainerRecord, PodDirectory
 
@@ -44,13 +43,12 @@ def options_of(query: Mapping[str, str], now: float) -> LogOptions:
         raise BadOption("at most one of sinceTime or sinceSeconds may be specified")
     since = None
     if since_seconds is not None:
-        since = timestamp(int((now - since_seconds) * 1e9))
+        since = rfc3339_nano(int((now - since_seconds) * 1e9))
     elif since_time:
         try:
-            instant = datetime.fromisoformat(since_time.replace("Z", "+00:00"))
-        except ValueError:
-            raise BadOption(f"sinceTime: {since_time!r} is no time in RFC 3339") from None
-        since = timestamp(int(instant.astimezone(UTC).timestamp() * 1_000_000) * 1000)
+            since = rfc3339_nano(int(seconds_of(since_time) * 1_000_000) * 1000)
+        except ValueError as error:
+            raise BadOption(f"sinceTime: {error}") from None
     return LogOptions(
         follow=_is_true(query, "follow"),
         tail_lines=number("tailLines", 0),

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainwright.api.resources import SERVICE_ACCOUNTS
+from trainwright.api.times import seconds_of
 from trainwright.client import Client, ClientError, NotFound
 from trainwright.controlloop import Clock
 from trainwright.embedded.node import support
 from trainwright.embedded.node.environment import Unresolved
 from trainwright.embedded.node.record import PodDirectory
 from trainwright.embedded.node.volumes import DEFAULT_MODE
-from trainwright.embedded.times import seconds_of
 from trainwright.schema.jsonobject import Json
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainwright.embedded.node.crilog import LogFile, Stream, rotated, timestamp
+from trainwright.api.times import rfc3339_nano
+from trainwright.embedded.node.crilog import LogFile, Stream, rotated
 from trainwright.embedded.node.logs import LogOptions, read
 from trainwright.embedded.node.server import BadOption, options_of
 
@@ -109,7 +110,7 @@ async def test_following_shows_what_is_written_until_the_container_is_over(tmp_p
 
 
 def test_timestamps_sort_as_text() -> None:
-    assert timestamp(1_700_000_000_000_000_001) == "2023-11-14T22:13:20.000000001Z"
+    assert rfc3339_nano(1_700_000_000_000_000_001) == "2023-11-14T22:13:20.000000001Z"
 
 
 def test_options_are_read_as_kubectl_sends_them() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from trainwright.api.times import rfc3339
 from trainwright.client import Client, Unreachable
 from trainwright.client.requests import Request
 from trainwright.client.transport import Answer
@@ -18,7 +19,6 @@ from trainwright.controlloop import VirtualClock
 from trainwright.embedded.node.environment import Unresolved
 from trainwright.embedded.node.record import PodDirectory
 from trainwright.embedded.node.tokens import PodTokens
-from trainwright.embedded.times import rfc3339
 from trainwright.schema.jsonobject import Json
 
 

@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 from trainwright.api.metadata import ObjectMeta, OwnerReference
-from trainwright.embedded.times import rfc3339
+from trainwright.api.times import rfc3339
 from trainwright.embedded.workloads.job.pods import COMPLETION_INDEX
 from trainwright.embedded.workloads.jobset import children
 from trainwright.embedded.workloads.jobset.defaults import defaulted

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainwright.embedded.times import rfc3339
+from trainwright.api.times import rfc3339
 from trainwright.embedded.workloads.job import indexes
 from trainwright.embedded.workloads.job.decision import decide
 from trainwright.embedded.workloads.job.pods import build, pod_name

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainwright.embedded.times import rfc3339
+from trainwright.api.times import rfc3339
 from trainwright.embedded.workloads.jobset.decision import Decision
 from trainwright.embedded.workloads.jobset.decision import decide as _decide
 from trainwright.embedded.workloads.objects import Workload

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable
 
+from trainwright.api.times import rfc3339
 from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.access.authentication import Authenticator
 from trainwright.embedded.apiserver.access.rbac import MASTERS, Attributes, Authorizer
@@ -215,7 +215,7 @@ class Reviews:
         bound = self._bound(call, spec.get("boundObjectRef"))
         audiences = spec.get("audiences") or [AUDIENCE]
         token, end = self.tokens.issue(call.served.whole_object(stored.data), audiences, seconds, bound)
-        moment = datetime.datetime.fromtimestamp(end, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        moment = rfc3339(end)
         meta: Json = {
             "name": call.name,
             "namespace": call.namespace,

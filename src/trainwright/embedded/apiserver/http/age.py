@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 
+from trainwright.api import times
+
 
 def human_duration(seconds: float) -> str:
     """The two most telling units, coarser the older."""
@@ -41,7 +43,7 @@ def parse(text: str | None) -> datetime.datetime | None:
     if not text:
         return None
     try:
-        return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+        return times.moment_of(text)
     except ValueError:
         return None
 

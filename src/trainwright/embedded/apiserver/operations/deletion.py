@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import datetime
+import time
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from trainwright.api.times import rfc3339, seconds_of
 from trainwright.embedded.apiserver import errors, metadata
 from trainwright.embedded.apiserver.operations.writing import User, WriteOptions
 from trainwright.embedded.apiserver.storage.state import Stored
@@ -127,16 +128,8 @@ async def _delete_head(api: Api, served: Type, key: Key, options: DeleteOptions,
     return Deleted(obj, True, served.strategy.returns_deleted)
 
 
-def _moment(text: str) -> datetime.datetime:
-    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
-
-
-def _text(moment: datetime.datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def _mark(meta: Json, period: int) -> None:
-    meta["deletionTimestamp"] = _text(datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=period))
+    meta["deletionTimestamp"] = rfc3339(time.time() + period)
     meta["deletionGracePeriodSeconds"] = period
     if meta.get("generation"):
         meta["generation"] += 1
@@ -147,7 +140,7 @@ def _mark_now(meta: Json) -> None:
         if meta.get("generation"):
             meta["generation"] += 1
         meta["deletionTimestamp"] = metadata.now_text()
-    elif _moment(meta["deletionTimestamp"]) > datetime.datetime.now(datetime.UTC):
+    elif seconds_of(meta["deletionTimestamp"]) > time.time():
         meta["deletionTimestamp"] = metadata.now_text()
     meta["deletionGracePeriodSeconds"] = 0
 
@@ -157,12 +150,11 @@ def _shorten(meta: Json, grace: int | None) -> bool:
     current = meta["deletionGracePeriodSeconds"]
     if grace is None or grace >= current:
         return False
-    moment = _moment(meta["deletionTimestamp"]) + datetime.timedelta(seconds=grace - current)
-    now = datetime.datetime.now(datetime.UTC)
+    moment, now = seconds_of(meta["deletionTimestamp"]) + grace - current, time.time()
     if moment < now:
         moment = now
         grace = 1 if grace else 0
-    meta["deletionTimestamp"] = _text(moment)
+    meta["deletionTimestamp"] = rfc3339(moment)
     meta["deletionGracePeriodSeconds"] = grace
     return True
 

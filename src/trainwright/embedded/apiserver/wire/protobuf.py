@@ -11,6 +11,7 @@ import datetime
 import json
 from typing import Any
 
+from trainwright.api.times import rfc3339, rfc3339_micro
 from trainwright.embedded.apiserver.wire.table import types
 
 MAGIC = b"k8s\x00"
@@ -161,7 +162,8 @@ def _time(raw: bytes, target: str) -> str | None:
         return None
     if seconds >= 1 << 63:
         return None
-    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    if target == "time":
-        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{nanos // 1000:06d}Z"
+    try:
+        moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC).replace(microsecond=nanos // 1000)
+    except (OverflowError, ValueError):
+        raise ProtobufError("a time is out of range") from None
+    return rfc3339(moment) if target == "time" else rfc3339_micro(moment)

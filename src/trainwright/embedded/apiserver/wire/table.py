@@ -18,6 +18,7 @@ from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
+from trainwright.api import times
 from trainwright.schema.quantity import QuantityError, parse_quantity
 
 Converter = Callable[[Any, str, "Decoding"], Any]
@@ -276,21 +277,11 @@ def _bad_base64(text: str) -> int | None:
     return len(text) - filled if filled else None
 
 
-_TIME = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)$")
-
-
 def parse_time(value: str, layout: str = "2006-01-02T15:04:05Z07:00") -> datetime.datetime:
-    found = _TIME.match(value)
-    if found:
-        try:
-            fraction = (found[3] or ".0")[1:7].ljust(6, "0")
-            moment = datetime.datetime.fromisoformat(
-                f"{found[1]}T{found[2]}.{fraction}{found[4].replace('Z', '+00:00')}"
-            )
-            return moment.astimezone(datetime.UTC)
-        except (ValueError, OverflowError):
-            pass
-    raise DecodeError(f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"')
+    try:
+        return times.moment_of(value)
+    except ValueError:
+        raise DecodeError(f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"') from None
 
 
 def _time(value: Any, path: str, sink: Decoding) -> Any:
@@ -298,7 +289,7 @@ def _time(value: Any, path: str, sink: Decoding) -> Any:
         return None
     if not isinstance(value, str):
         raise _mismatch(value, path, sink, "string")
-    return parse_time(value).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return times.rfc3339(parse_time(value))
 
 
 def _microtime(value: Any, path: str, sink: Decoding) -> Any:
@@ -306,7 +297,7 @@ def _microtime(value: Any, path: str, sink: Decoding) -> Any:
         return None
     if not isinstance(value, str):
         raise _mismatch(value, path, sink, "string")
-    return parse_time(value, "2006-01-02T15:04:05.000000Z07:00").strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return times.rfc3339_micro(parse_time(value, "2006-01-02T15:04:05.000000Z07:00"))
 
 
 def _quantity(value: Any, path: str, sink: Decoding) -> Any:

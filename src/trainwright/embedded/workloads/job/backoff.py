@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from trainwright.embedded.times import seconds_of
+from trainwright.api.times import seconds_of
 from trainwright.embedded.workloads.objects import Workload
 
 FIRST_SECONDS = 10.0

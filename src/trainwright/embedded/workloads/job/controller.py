@@ -12,10 +12,10 @@ import logging
 import msgspec
 
 from trainwright.api.resources import JOBS, PODS
+from trainwright.api.times import seconds_of
 from trainwright.client import AlreadyExists, ApiError, Client, Conflict, DeleteOptions, NotFound
 from trainwright.controlloop import After, Clock, Controller, Done, Key, Outcome, Source, Watches, controlled_by
 from trainwright.embedded.events import EventRecorder
-from trainwright.embedded.times import seconds_of
 from trainwright.embedded.workloads.job import pods
 from trainwright.embedded.workloads.job.decision import Decision, PodToCreate, decide, is_finished
 from trainwright.embedded.workloads.objects import Workload, status_patch

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from trainwright.embedded.times import rfc3339, seconds_of
+from trainwright.api.times import rfc3339, seconds_of
 from trainwright.embedded.workloads.job import backoff, indexes, pod_failure_policy, pods, success_policy
 from trainwright.embedded.workloads.objects import Workload, find_condition
 from trainwright.schema.jsonobject import Json

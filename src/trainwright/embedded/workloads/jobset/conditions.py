@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from trainwright.embedded.times import rfc3339
+from trainwright.api.times import rfc3339
 from trainwright.schema.jsonobject import Json
 
 RESTARTING = "RestartingJobSet"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from trainwright.embedded.times import seconds_of
+from trainwright.api.times import seconds_of
 from trainwright.embedded.workloads.jobset.children import REPLICATED_JOB
 from trainwright.embedded.workloads.objects import Workload
 from trainwright.schema.jsonobject import Json

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainwright.embedded.times import seconds_of
+from trainwright.api.times import seconds_of
 from trainwright.embedded.workloads.objects import Workload
 
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 import msgspec
 
 from trainwright.api.resources import NODES, PODS
+from trainwright.api.times import rfc3339
 from trainwright.client import Client, Conflict, NotFound
 from trainwright.controlloop import Clock, Controller, Done, Key, Outcome, Source, Watches, key_of
 from trainwright.embedded.events import EventRecorder
-from trainwright.embedded.times import rfc3339
 from trainwright.embedded.workloads.objects import Workload, find_condition
 from trainwright.embedded.workloads.scheduler import fit
 from trainwright.schema.jsonobject import Json

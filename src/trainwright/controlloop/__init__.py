@@ -34,7 +34,7 @@ be repeated (apply, create with a fixed name, delete with a uid), never ones tha
 event. In tests pass a `VirtualClock`.
 """
 
-from trainwright.controlloop.clock import Clock, SystemClock, VirtualClock
+from trainwright.clock import Clock, SystemClock, VirtualClock
 from trainwright.controlloop.controller import Controller
 from trainwright.controlloop.manager import Manager
 from trainwright.controlloop.metrics import Metrics, NoMetrics

@@ -14,7 +14,7 @@ from typing import Any
 
 from trainwright.client import ClientError, Conflict, Forbidden
 from trainwright.client.errors import ApiError
-from trainwright.controlloop.clock import Clock, SystemClock
+from trainwright.clock import Clock, SystemClock
 from trainwright.controlloop.metrics import Metrics, NoMetrics
 from trainwright.controlloop.outcome import After, Key, NotYet, Reconcile
 from trainwright.controlloop.queue import LAST_RETRY_SECONDS, WorkQueue

@@ -24,7 +24,7 @@ from trainwright.api.times import rfc3339_micro
 from trainwright.client import AlreadyExists, Client, ClientError, NotFound
 from trainwright.client.requests import Request
 from trainwright.client.transport import Answer, Stream, Transport
-from trainwright.controlloop.clock import Clock
+from trainwright.clock import Clock
 from trainwright.controlloop.metrics import Metrics, NoMetrics
 
 log = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from typing import Any
 from trainwright.client import Client, ClientError, NotFound
 from trainwright.client import Expired as ExpiredError
 from trainwright.client.errors import ApiError, not_served
+from trainwright.clock import Clock
 from trainwright.controlloop import watching
-from trainwright.controlloop.clock import Clock
 from trainwright.controlloop.source import Source
 
 log = logging.getLogger(__name__)

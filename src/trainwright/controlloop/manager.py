@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from trainwright.client import Client
-from trainwright.controlloop.clock import Clock, SystemClock
+from trainwright.clock import Clock, SystemClock
 from trainwright.controlloop.controller import Controller
 from trainwright.controlloop.informer import Informer
 from trainwright.controlloop.source import Source

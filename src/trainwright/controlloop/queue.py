@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-from trainwright.controlloop.clock import Clock, Timer
+from trainwright.clock import Clock, Timer
 from trainwright.controlloop.metrics import Metrics, NoMetrics
 
 K = TypeVar("K", bound=Hashable)

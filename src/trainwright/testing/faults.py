@@ -26,7 +26,7 @@ import msgspec
 from trainwright.client.errors import UnknownOutcome
 from trainwright.client.requests import Request
 from trainwright.client.transport import Answer, Stream, Transport
-from trainwright.controlloop.clock import Clock, SystemClock
+from trainwright.clock import Clock, SystemClock
 
 REASONS = {
     400: "BadRequest",

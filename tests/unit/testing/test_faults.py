@@ -12,7 +12,7 @@ import pytest
 from trainwright.client.errors import UnknownOutcome
 from trainwright.client.requests import Request
 from trainwright.client.transport import Answer, Stream
-from trainwright.controlloop.clock import VirtualClock
+from trainwright.clock import VirtualClock
 from trainwright.testing.faults import (
     Crash,
     CutStream,

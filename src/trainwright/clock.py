@@ -1,16 +1,18 @@
-"""Time, injected. Everything in this package that waits or measures asks a `Clock`, so that tests turn it by hand.
+"""Time, injected. What waits or measures asks a `Clock`, so that tests turn it by hand.
 
-`now()` only ever goes forward and has no meaning but differences; `wall()` is seconds since the epoch.
+`now()` only ever goes forward and has no meaning but differences; `wall()` is seconds since the epoch. The module
+stands below every room and imports none of them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import collections
 import heapq
 import itertools
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Timer(Protocol):
@@ -43,6 +45,19 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+async def happens_within(clock: Clock, seconds: float, happened: asyncio.Future[Any]) -> bool:
+    """Waits for a future, at most so long. Neither a timeout nor our own cancellation cancels it."""
+    if happened.done():
+        return True
+    over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    timer = clock.call_later(seconds, lambda: None if over.done() else over.set_result(None))
+    try:
+        await asyncio.wait((happened, over), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        timer.cancel()
+    return happened.done()
+
+
 class _VirtualTimer:
     def __init__(self, callback: Callable[[], None]) -> None:
         self.callback: Callable[[], None] | None = callback
@@ -54,7 +69,8 @@ class _VirtualTimer:
 class VirtualClock:
     """A clock that stands still until a test advances it. What sleeps on it wakes in order of its time."""
 
-    SETTLE_ROUNDS = 50  # how often the loop may turn before we take it that nothing is ready any more
+    IDLE_TURNS = 3  # empty turns of the loop after which nothing is taken to be ready any more
+    MOST_TURNS = 100_000
 
     def __init__(self, wall: float = 1_700_000_000.0) -> None:
         self._now = 1000.0
@@ -87,9 +103,19 @@ class VirtualClock:
             timer.cancel()
 
     async def settle(self) -> None:
-        """Lets every task run that can run without time passing."""
-        for _ in range(self.SETTLE_ROUNDS):
+        """Lets every task run that can run without time passing, however many turns of the loop that takes.
+
+        Only asyncio's own loop can tell whether anything is ready, and only by its queue of ready callbacks. Work in
+        other threads is not waited for.
+        """
+        ready: collections.deque[Any] = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
+        idle = 0
+        for _ in range(self.MOST_TURNS):
             await asyncio.sleep(0)
+            idle = 0 if ready else idle + 1
+            if idle == self.IDLE_TURNS:
+                return
+        raise RuntimeError("tasks keep each other busy without time passing: this will never settle")
 
     async def advance(self, seconds: float) -> None:
         """Moves time on, stopping at each timer on the way."""

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from trainwright.api.markers import mark
+from trainwright.api.resources import Resource
+from trainwright.schema.jsonobject import Json
 
 _CONDITION_TYPE: Final = (
     r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
@@ -64,6 +66,18 @@ class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
             if owner.controller:
                 return owner
         return None
+
+
+def controller_reference(resource: Resource, owner: ObjectMeta) -> Json:
+    """The owner reference that makes `owner` the controller of a child."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
 
 
 class Condition(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

@@ -31,6 +31,7 @@ from trainwright.api.configuration import (
     WebhookConfig,
     local,
 )
+from trainwright.api.wellknown import SYSTEM_NAMESPACE
 from trainwright.cli import shipped
 from trainwright.cli.directory import ClusterDirectory
 from trainwright.cli.failure import Failure
@@ -46,7 +47,7 @@ from trainwright.embedded.workloads.controllers import workload_controllers
 from trainwright.operator.manager import Operator
 
 LOOPBACK = "127.0.0.1"
-_SERVICE = f"{shipped.OPERATOR_SERVICE}.{shipped.SYSTEM_NAMESPACE}.svc"
+_SERVICE = f"{shipped.OPERATOR_SERVICE}.{SYSTEM_NAMESPACE}.svc"
 OPERATOR_NAMES = (_SERVICE, f"{_SERVICE}.cluster.local")
 POLL_SECONDS = 0.02
 
@@ -126,7 +127,7 @@ class _Controllers:
             await node_ready.wait()
             while not (self._operator.is_ready and self._workloads.is_synced):  # noqa: ASYNC110 - many parts, one look
                 await asyncio.sleep(POLL_SECONDS)
-            self._services[(shipped.SYSTEM_NAMESPACE, shipped.OPERATOR_SERVICE)] = self._operator.ports["webhook"]
+            self._services[(SYSTEM_NAMESPACE, shipped.OPERATOR_SERVICE)] = self._operator.ports["webhook"]
             ready()
 
     async def end_pods(self) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from trainwright.api.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, PODS, TRAIN_JOBS, TRAINING_RUNTIMES, Resource
 from trainwright.api.times import seconds_of
+from trainwright.api.wellknown import JOBSET_NAME
 from trainwright.cli.connection import carry_out, connected
 from trainwright.cli.directory import ClusterDirectory
 from trainwright.cli.failure import Failure
 from trainwright.cli.progress import progress_of
 from trainwright.cli.sentences import (
-    JOBSET_NAME,
     label_of,
     name_of,
     phase_name,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from trainwright.api.resources import PODS, TRAIN_JOBS
+from trainwright.api.wellknown import JOBSET_NAME
 from trainwright.cli.connection import carry_out, connected
 from trainwright.cli.directory import ClusterDirectory
 from trainwright.cli.failure import Failure
 from trainwright.cli.lines import LogLines
-from trainwright.cli.sentences import JOBSET_NAME
 from trainwright.cli.terminal import Terminal
 from trainwright.cli.view import JobView
 from trainwright.client.errors import NotFound

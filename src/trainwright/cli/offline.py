@@ -16,6 +16,7 @@ from trainwright.api.runtime import TrainingRuntime, runtime_from
 from trainwright.api.schema import schema_for
 from trainwright.api.times import rfc3339
 from trainwright.api.trainjob import RuntimeRef
+from trainwright.api.wellknown import SYSTEM_NAMESPACE
 from trainwright.cli.documents import Document, parse, read
 from trainwright.cli.failure import Failure
 from trainwright.operator.configfile import parse as configuration_of
@@ -29,7 +30,6 @@ GROUP = "trainer.kubeflow.org"
 API_VERSION = f"{GROUP}/v1alpha1"
 TRAIN_JOB = "TrainJob"
 RUNTIME_KINDS = ("TrainingRuntime", "ClusterTrainingRuntime")
-OPERATOR_NAMESPACE = "kubeflow-system"
 SHIPPED = Path(__file__).parent.parent / "manifests" / "runtimes"
 
 
@@ -173,7 +173,7 @@ def _framework(config: str | None, feature_gates: str | None) -> Framework:
     server = ""
     if configuration.reports_progress:
         service = configuration.cert_management.webhook_service_name
-        server = f"https://{service}.{OPERATOR_NAMESPACE}.svc:{configuration.status_server.port}"
+        server = f"https://{service}.{SYSTEM_NAMESPACE}.svc:{configuration.status_server.port}"
     chosen = configuration.plugins
     try:
         return load(enabled=chosen.enabled_plugins, disabled=chosen.disabled_plugins, progress_server=server)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from trainwright.cli.sentences import COMPLETION_INDEX, REPLICATED_JOB, label_of
+from trainwright.api.wellknown import COMPLETION_INDEX, REPLICATED_JOB
+from trainwright.cli.sentences import label_of
 from trainwright.schema.jsonobject import Json
 
 TEE_MARK = re.compile(r"\[[A-Za-z_]+(\d+)\]:")

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from trainwright.api.wellknown import COMPLETION_INDEX, REPLICATED_JOB
 from trainwright.schema.jsonobject import Json
-
-JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
-REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
-COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 class Phase(NamedTuple):

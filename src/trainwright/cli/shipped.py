@@ -9,11 +9,11 @@ from pathlib import Path
 
 import yaml
 
+from trainwright.api.wellknown import WEBHOOK_VALIDATION
 from trainwright.schema.jsonobject import Json
 
-SYSTEM_NAMESPACE = "kubeflow-system"
 OPERATOR_SERVICE = "kubeflow-trainer-controller-manager"
-UNCHECKED = {"trainer.kubeflow.org/webhook-validation": "disabled"}
+UNCHECKED = {WEBHOOK_VALIDATION: "disabled"}
 """Shipped runtimes are ours: they may be installed before the operator can be asked about them."""
 
 

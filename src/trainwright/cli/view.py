@@ -12,8 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from trainwright.api.resources import JOB_SETS, PODS, TRAIN_JOBS, Resource
+from trainwright.api.wellknown import JOBSET_NAME
 from trainwright.cli.directory import ClusterDirectory
-from trainwright.cli.sentences import JOBSET_NAME, Phase, phase_of
+from trainwright.cli.sentences import Phase, phase_of
 from trainwright.client import kubeconfig
 from trainwright.client.client import Client
 from trainwright.client.errors import ClientError

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from trainwright.api.keyusage import key_usage
+
 if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -109,7 +111,7 @@ def make_authority(policy: Policy, now: datetime) -> tuple[bytes, bytes]:
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(CA_NAME)]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(_key_usage(signs=True), critical=True)
+        .add_extension(x509.KeyUsage(**key_usage(signs=True)), critical=True)
         .sign(key, hashes.SHA256())
     )
     return _pem(certificate), _key_pem(key)
@@ -138,7 +140,7 @@ def _issue(authorities: tuple[bytes, ...], authority_key: bytes, policy: Policy,
             x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key()),  # type: ignore[arg-type]
             critical=False,
         )
-        .add_extension(_key_usage(signs=False), critical=True)
+        .add_extension(x509.KeyUsage(**key_usage(signs=False)), critical=True)
         .sign(signer, hashes.SHA256())
     )
     return Material(authorities, authority_key, _pem(certificate), _key_pem(key), now.timestamp())
@@ -229,22 +231,6 @@ def _name(common_name: str) -> x509.Name:
             x509.NameAttribute(NameOID.COMMON_NAME, common_name[:64]),  # X.509 allows no more; clients read the SAN
             x509.NameAttribute(NameOID.ORGANIZATION_NAME, ORGANIZATION),
         ]
-    )
-
-
-def _key_usage(*, signs: bool) -> x509.KeyUsage:
-    from cryptography import x509
-
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=not signs,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        encipher_only=False,
-        decipher_only=False,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from trainwright.api.mergepatches import finalizers_patch
 from trainwright.api.resources import TRAIN_JOBS, TRAINING_RUNTIMES, Resource
 from trainwright.api.trainjob import TrainJob
 from trainwright.client import Client, NotFound
@@ -66,11 +67,10 @@ class RuntimeGuard:
         return _has_unfinished(job for job in live.items or () if key in self.runtimes_of(job))
 
     async def _write(self, key: Key, runtime: Partial, finalizers: list[str]) -> None:
-        metadata = {"resourceVersion": runtime.metadata.resource_version, "finalizers": finalizers or None}
         try:
             await self._client.patch(
                 self.resource,
-                {"metadata": metadata},
+                finalizers_patch(runtime.metadata, finalizers),
                 name=key.name,
                 namespace=key.namespace or None,
                 field_manager=FIELD_MANAGER,

@@ -21,7 +21,7 @@ from typing import Any, Self
 from aiohttp import web
 
 from trainwright.api.configuration import Configuration, local, seconds
-from trainwright.api.trainjob import TrainJob
+from trainwright.api.wellknown import SYSTEM_NAMESPACE
 from trainwright.client import Client
 from trainwright.client.ratelimit import RateLimited
 from trainwright.controlloop import (
@@ -35,6 +35,7 @@ from trainwright.controlloop import (
     Watches,
     controlled_by,
     itself,
+    key_of,
 )
 from trainwright.controlloop.election import Election, ElectionConfig, Fence
 from trainwright.controlloop.source import KeysOf
@@ -56,7 +57,6 @@ from trainwright.operator.views import BY_RUNTIME, Partial, Views
 from trainwright.pipeline import Framework, KeyMaterial
 from trainwright.plugins import load
 
-NAMESPACE = "kubeflow-system"
 READY_POLL_SECONDS = 0.2
 
 
@@ -73,7 +73,7 @@ class Operator:
         configuration: Configuration | None = None,
         *,
         direct: Client | None = None,
-        namespace: str = NAMESPACE,
+        namespace: str = SYSTEM_NAMESPACE,
         identity: str = "trainwright",
         framework: Framework | None = None,
         keys: KeyMaterial | None = None,
@@ -206,7 +206,7 @@ class Operator:
     def _unfinished_jobs_of(self, kind: str) -> KeysOf:
         def keys_of(runtime: Partial) -> Iterable[Key]:
             name = f"{kind}/{runtime.metadata.namespace}/{runtime.metadata.name}"
-            return [_key(job) for job in self.views.jobs.store.by(BY_RUNTIME, name) if not job.is_finished]
+            return [key_of(job) for job in self.views.jobs.store.by(BY_RUNTIME, name) if not job.is_finished]
 
         return keys_of
 
@@ -217,7 +217,7 @@ class Operator:
     def _look_at_all_jobs(self) -> None:
         for job in self.views.jobs.store:
             if not job.is_finished:
-                self.train_jobs.add(_key(job))
+                self.train_jobs.add(key_of(job))
 
     # Leadership and certificates
 
@@ -310,7 +310,3 @@ class Operator:
 
 def _is_on_with_tls(config: Configuration) -> bool:
     return config.metrics.bind_address != "0" and config.metrics.secure_serving
-
-
-def _key(job: TrainJob) -> Key:
-    return Key(job.metadata.namespace, job.metadata.name)

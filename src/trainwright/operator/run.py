@@ -16,13 +16,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from trainwright.api.configuration import Configuration, ConfigurationError
+from trainwright.api.wellknown import SYSTEM_NAMESPACE
 from trainwright.client import Client, ClientError, Connection, HttpTransport, Transport
 from trainwright.client import kubeconfig as kubeconfigs
 from trainwright.client.ratelimit import RateLimited
 from trainwright.controlloop.election import LostLease
 from trainwright.operator.certificates import Policy
 from trainwright.operator.configfile import parse
-from trainwright.operator.manager import NAMESPACE, Operator
+from trainwright.operator.manager import Operator
 from trainwright.operator.metrics import Counted, OperatorMetrics
 from trainwright.pipeline import PipelineError
 
@@ -88,7 +89,7 @@ def find_connection(kubeconfig: Path | None, environment: Mapping[str, str]) -> 
 def operator_namespace() -> str:
     """Where we run, as the kubelet tells it; the reference's namespace outside a cluster."""
     file = kubeconfigs.SERVICE_ACCOUNT / "namespace"
-    return file.read_text().strip() if file.exists() else NAMESPACE
+    return file.read_text().strip() if file.exists() else SYSTEM_NAMESPACE
 
 
 async def _run(

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from trainwright.api.mergepatches import changed_members, status_patch
 from trainwright.api.resources import TRAIN_JOBS
 from trainwright.api.trainjob import TrainJob, TrainJobStatus
 from trainwright.client import Client
@@ -16,8 +17,7 @@ def difference(old: TrainJobStatus | None, new: TrainJobStatus) -> dict[str, Any
     """The merge patch from one status to the other: changed members whole, vanished ones null, else empty."""
     before: dict[str, Any] = msgspec.to_builtins(old) if old is not None else {}
     after: dict[str, Any] = msgspec.to_builtins(new)
-    patch = {name: value for name, value in after.items() if before.get(name) != value}
-    patch.update({name: None for name in before if name not in after})
+    patch = changed_members(before, after)
     patch.pop("trainerStatus", None)  # the progress server's alone
     return patch
 
@@ -27,10 +27,9 @@ async def write_status(client: Client, job: TrainJob, new: TrainJobStatus) -> bo
     patch = difference(job.status, new)
     if not patch:
         return False
-    body = {"metadata": {"uid": job.metadata.uid, "resourceVersion": job.metadata.resource_version}, "status": patch}
     await client.patch(
         TRAIN_JOBS,
-        body,
+        status_patch(job.metadata, patch),
         name=job.metadata.name,
         namespace=job.metadata.namespace,
         subresource="status",

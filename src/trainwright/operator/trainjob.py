@@ -17,7 +17,7 @@ from trainwright.api.times import moment_of
 from trainwright.api.trainjob import COMPLETE, FAILED, TrainJob
 from trainwright.client import ApiError, Client, Conflict, DeleteOptions, NotFound
 from trainwright.client.errors import TooManyRequests, UnknownOutcome, not_served
-from trainwright.controlloop import After, Done, Key, NotYet, Outcome
+from trainwright.controlloop import After, Done, Key, NotYet, Outcome, key_of
 from trainwright.operator.applier import Applier, NotWritten, is_controlled_by
 from trainwright.operator.events import Events
 from trainwright.operator.revisions import TTL_ANNOTATION, Revisions, revision_of
@@ -103,7 +103,7 @@ class TrainJobReconciler:
             raise RuntimeNotSupported("")
         if not self._views.job_sets.is_served:
             raise PipelineError(not_served(JOB_SETS.group_resource))
-        present = self._views.job_sets.store.get(_key(job))
+        present = self._views.job_sets.store.get(key_of(job))
         job_set = self._job_set_of(job)
         try:
             revision = await self._revisions.ensure(job, job_set)
@@ -135,7 +135,7 @@ class TrainJobReconciler:
 
     def _is_converged(self, job: TrainJob, job_set: JobSet) -> bool:
         """What we last built is there as we left it; while the JobSet runs, that it is there is enough."""
-        built = self._built.get(_key(job))
+        built = self._built.get(key_of(job))
         if built is None or built.uid != job.metadata.uid or built.ca_certificate != self._ca_certificate():
             return False
         if any(self._version_of_config_map(job, name) != version for name, version in built.config_maps.items()):
@@ -153,7 +153,7 @@ class TrainJobReconciler:
     ) -> None:
         if job_set is not None:
             ours, theirs = job.metadata, job_set.metadata
-            self._built[_key(job)] = _Built(
+            self._built[key_of(job)] = _Built(
                 ours.uid, ours.generation, theirs.uid, theirs.generation, config_maps, ca_certificate
             )
 
@@ -161,7 +161,7 @@ class TrainJobReconciler:
 
     async def _clean_up(self, job: TrainJob, job_set: JobSet | None) -> Outcome:
         """Finished is a latch (D7). Repeats until nothing of the job runs (D6); then its time to live counts (D28)."""
-        self._built.pop(_key(job), None)
+        self._built.pop(key_of(job), None)
         outcome = await self._write_status(job, job_set)
         if job_set is not None and not job_set.is_finished:
             if not job_set.metadata.is_being_deleted:
@@ -244,12 +244,12 @@ class TrainJobReconciler:
         return live if same and live.is_ours and not live.is_being_deleted and not live.is_finished else None
 
     def _job_set_of(self, job: TrainJob) -> JobSet | None:
-        job_set = self._views.job_sets.store.get(_key(job))
+        job_set = self._views.job_sets.store.get(key_of(job))
         return job_set if job_set is not None and job_set.is_controlled_by(job.metadata.uid) else None
 
     def _has_pod_group(self, job: TrainJob) -> bool:
         for source in (self._views.pod_groups, self._views.volcano_pod_groups):
-            found = source.store.get(_key(job))
+            found = source.store.get(key_of(job))
             if found is not None and is_controlled_by(found.metadata, job):
                 return True
         return False
@@ -264,7 +264,3 @@ def _is_at_rest(job_set: JobSet) -> bool:
     return job_set.is_suspended and not any(
         entry.active or entry.ready for entry in job_set.status.replicated_jobs_status or ()
     )
-
-
-def _key(job: TrainJob) -> Key:
-    return Key(job.metadata.namespace, job.metadata.name)

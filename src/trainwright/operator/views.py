@@ -25,6 +25,7 @@ from trainwright.api.resources import (
     Resource,
 )
 from trainwright.api.trainjob import RuntimeRef, TrainJob, TrainJobSpec
+from trainwright.api.wellknown import RUNTIME_REVISION
 from trainwright.controlloop import Source
 from trainwright.pipeline import JobSet
 from trainwright.pipeline.build import MANAGED_BY, MANAGED_BY_LABEL
@@ -33,7 +34,7 @@ BY_RUNTIME = "runtime"
 BY_RUNTIME_LABEL = "runtime label"
 RUNTIME_LABEL = "trainer.kubeflow.org/runtime"  # a hash of kind and name: names may be longer than label values
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-REVISION_ANNOTATION = "trainer.kubeflow.org/runtime-revision"
+REVISION_ANNOTATION = RUNTIME_REVISION
 
 
 class Partial(msgspec.Struct, frozen=True):

@@ -6,6 +6,8 @@ bytes (I9). Objects come out in the order they must be written: what pods mount 
 
 from __future__ import annotations
 
+from trainwright.api.metadata import controller_reference
+from trainwright.api.resources import TRAIN_JOBS
 from trainwright.api.runtime import TrainingRuntime
 from trainwright.api.trainjob import RuntimeRef, TrainJob
 from trainwright.pipeline.errors import NameTaken, RuntimeNotSupported, TemplateInvalid
@@ -71,11 +73,4 @@ def _own(intention: Intention, job: TrainJob) -> None:
 
 def owner_reference(job: TrainJob) -> Json:
     """What makes an object this TrainJob's: the garbage collector follows the uid."""
-    return {
-        "apiVersion": job.api_version,
-        "kind": job.kind,
-        "name": job.metadata.name,
-        "uid": job.metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    return controller_reference(TRAIN_JOBS, job.metadata)

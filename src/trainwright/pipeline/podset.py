@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from trainwright.api import wellknown
 from trainwright.schema.jsonobject import Json
 
 ANCESTOR_LABEL = "trainer.kubeflow.org/trainjob-ancestor-step"
@@ -150,7 +151,7 @@ def env_from_field(name: str, field_path: str) -> Json:
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": field_path}}}
 
 
-COMPLETION_INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+COMPLETION_INDEX = f"metadata.annotations['{wellknown.COMPLETION_INDEX}']"
 
 
 def _upsert(owner: Json, field: str, items: Iterable[Json], key: Any) -> None:

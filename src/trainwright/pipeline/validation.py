@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from trainwright.api.runtime import TorchPolicy, TrainingRuntime
 from trainwright.api.trainjob import RuntimeRef, TrainJob
+from trainwright.api.wellknown import WEBHOOK_VALIDATION
 from trainwright.pipeline.errors import TemplateInvalid
 from trainwright.pipeline.framework import Framework
 from trainwright.pipeline.info import NUM_PROC_PER_NODE_ANNOTATION, make_info
@@ -22,7 +23,7 @@ from trainwright.schema.errors import OMITTED, ErrorType, FieldError, invalid
 from trainwright.schema.jsonobject import Json
 
 SUPPORT_LABEL = "trainer.kubeflow.org/support"
-OPT_OUT_LABEL = "trainer.kubeflow.org/webhook-validation"
+OPT_OUT_LABEL = WEBHOOK_VALIDATION
 DEPRECATION_POLICY = (
     "is deprecated and will be removed in a future release of Kubeflow Trainer. See runtime deprecation policy: "
     "https://trainer.kubeflow.org/en/latest/operator-guides/runtime.html#runtime-deprecation-policy"

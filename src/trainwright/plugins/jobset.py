@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from trainwright.api.trainjob import InitializerStep, TrainJob
+from trainwright.api.wellknown import RUNTIME_REVISION
 from trainwright.pipeline.info import Info, trainjob_env
 from trainwright.pipeline.plan import Apply
 from trainwright.pipeline.podset import (
@@ -28,7 +29,7 @@ from trainwright.plugins.override_rules import validate_overrides
 from trainwright.schema.errors import FieldError
 from trainwright.schema.jsonobject import Json
 
-REVISION_ANNOTATION = "trainer.kubeflow.org/runtime-revision"
+REVISION_ANNOTATION = RUNTIME_REVISION
 STORAGE_URI = "STORAGE_URI"
 INITIALIZER_VOLUME = "initializer"
 

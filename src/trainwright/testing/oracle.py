@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from trainwright.api.wellknown import SYSTEM_NAMESPACE
 from trainwright.schema.jsonobject import Json
 from trainwright.testing.audit import Request
 from trainwright.testing.watchlog import Change, histories
@@ -38,7 +39,7 @@ class Story:
 
     changes: list[Change]
     requests: list[Request] = field(default_factory=list)
-    home: str = "kubeflow-system"
+    home: str = SYSTEM_NAMESPACE
     manager: str = "trainer"
 
     @cached_property

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from trainwright.api.wellknown import COMPLETION_INDEX, REPLICATED_JOB
 from trainwright.cli.ranks import speaker
-from trainwright.cli.sentences import COMPLETION_INDEX, REPLICATED_JOB
 
 
 def pod(job: str, index: str | None, processes: str | None) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from trainwright.cli.sentences import COMPLETION_INDEX, REPLICATED_JOB, failed_containers, phase_of
+from trainwright.api.wellknown import COMPLETION_INDEX, REPLICATED_JOB
+from trainwright.cli.sentences import failed_containers, phase_of
 from trainwright.schema.jsonobject import Json
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from trainwright.api.mergepatches import changed_members, status_patch
 from trainwright.api.metadata import ObjectMeta
-from trainwright.api.resources import Resource
 from trainwright.schema.jsonobject import Json
 
 
@@ -46,29 +46,13 @@ def find_condition(conditions: Iterable[Json], type: str) -> Json | None:
     return next((condition for condition in conditions if condition["type"] == type), None)
 
 
-def owner_reference(owner: Workload, resource: Resource) -> Json:
-    """The reference that makes `owner` the controller of a child."""
-    return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "name": owner.metadata.name,
-        "uid": owner.metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-
-
 def controlled_by_uid(thing: Workload) -> list[str]:
     """Index: the uid of the controlling owner."""
     owner = thing.metadata.controller
     return [owner.uid] if owner else []
 
 
-def status_patch(thing: Workload, status: Json) -> Json | None:
-    """A merge patch that makes the stored status this one, bound to the version it was computed from; None if it is."""
-    changes: Json = {key: value for key, value in status.items() if thing.status.get(key) != value}
-    changes.update({key: None for key in thing.status if key not in status})
-    if not changes:
-        return None
-    bound = {"uid": thing.metadata.uid, "resourceVersion": thing.metadata.resource_version}
-    return {"metadata": bound, "status": changes}
+def changed_status(thing: Workload, status: Json) -> Json | None:
+    """The merge patch that makes the stored status this one; None when it is that already."""
+    changes = changed_members(thing.status, status)
+    return status_patch(thing.metadata, changes) if changes else None

@@ -16,6 +16,8 @@ import ssl
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trainwright.api.keyusage import key_usage
+
 SERVER_NAMES = (
     "localhost",
     "kubernetes",
@@ -76,7 +78,7 @@ class Authority:
             .not_valid_before(now - datetime.timedelta(hours=1))
             .not_valid_after(now + VALID)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_usage(x509, ca=True), critical=True)
+            .add_extension(x509.KeyUsage(**key_usage(signs=True)), critical=True)
             .add_extension(identifier, critical=False)
             .sign(key, hashes.SHA256())
         )
@@ -114,7 +116,7 @@ class Authority:
             .not_valid_after(now + datetime.timedelta(days=825))
             .add_extension(x509.SubjectAlternativeName(names), critical=False)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(x509, ca=False), critical=True)
+            .add_extension(x509.KeyUsage(**key_usage(signs=False)), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
             .add_extension(authority, critical=False)
             .sign(ca_key, hashes.SHA256())
@@ -135,20 +137,6 @@ def _still_good(cert: Path, hosts: tuple[str, ...]) -> bool:
     except (OSError, ValueError):
         return False
     return set(hosts) <= set(covered) and left > RENEW_BEFORE
-
-
-def _usage(x509: Any, *, ca: bool) -> Any:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=not ca,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=ca,
-        crl_sign=ca,
-        encipher_only=False,
-        decipher_only=False,
-    )
 
 
 def _key_pem(key: Any) -> bytes:

@@ -18,7 +18,7 @@ from trainwright.controlloop import After, Clock, Controller, Done, Key, Outcome
 from trainwright.embedded.events import EventRecorder
 from trainwright.embedded.workloads.job import pods
 from trainwright.embedded.workloads.job.decision import Decision, PodToCreate, decide, is_finished
-from trainwright.embedded.workloads.objects import Workload, status_patch
+from trainwright.embedded.workloads.objects import Workload, changed_status
 
 log = logging.getLogger(__name__)
 
@@ -49,13 +49,13 @@ class JobController:
         decision = decide(job, self._pods.store.by("controller", job.metadata.uid), self._clock.wall())
         await self._create(job, decision)
         await asyncio.gather(*(self._delete(job, pod) for pod in decision.delete))
-        patch = status_patch(job, decision.status)
+        patch = changed_status(job, decision.status)
         if patch is not None:
             await self._client.patch(
                 JOBS, patch, name=key.name, namespace=key.namespace, subresource="status", decode=msgspec.Raw
             )
             for type, reason, message in decision.events:
-                await self._events.record(JOBS, job.metadata, type, reason, message)  # type: ignore[arg-type]
+                await self._events.record(JOBS, job.metadata, type, reason, message)
         return After(decision.after) if decision.after is not None else Done()
 
     async def _create(self, job: Workload, decision: Decision) -> None:

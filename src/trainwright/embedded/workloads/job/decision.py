@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from trainwright.api.events import EventType
 from trainwright.api.times import rfc3339, seconds_of
 from trainwright.embedded.workloads.job import backoff, indexes, pod_failure_policy, pods, success_policy
 from trainwright.embedded.workloads.objects import Workload, find_condition
@@ -36,7 +37,7 @@ class Decision:
     delete: list[Workload] = field(default_factory=list)
     status: Json = field(default_factory=dict)
     after: float | None = None
-    events: list[tuple[str, str, str]] = field(default_factory=list)
+    events: list[tuple[EventType, str, str]] = field(default_factory=list)
 
 
 def is_finished(job: Workload) -> bool:

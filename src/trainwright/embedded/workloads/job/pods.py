@@ -11,11 +11,12 @@ import copy
 import hashlib
 from collections.abc import Collection
 
+from trainwright.api.metadata import controller_reference
 from trainwright.api.resources import JOBS
-from trainwright.embedded.workloads.objects import Workload, owner_reference
+from trainwright.api.wellknown import COMPLETION_INDEX
+from trainwright.embedded.workloads.objects import Workload
 from trainwright.schema.jsonobject import Json
 
-COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 
@@ -67,7 +68,7 @@ def build(job: Workload, index: int | None, name: str, failures: int | None = No
             "namespace": job.metadata.namespace,
             "labels": labels,
             "annotations": annotations,
-            "ownerReferences": [owner_reference(job, JOBS)],
+            "ownerReferences": [controller_reference(JOBS, job.metadata)],
         },
         "spec": spec,
     }

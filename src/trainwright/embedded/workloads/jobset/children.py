@@ -7,13 +7,13 @@ from __future__ import annotations
 import copy
 import hashlib
 
+from trainwright.api.metadata import controller_reference
 from trainwright.api.resources import JOB_SETS, JOBS
-from trainwright.embedded.workloads.objects import Workload, owner_reference
+from trainwright.api.wellknown import JOBSET_NAME, REPLICATED_JOB
+from trainwright.embedded.workloads.objects import Workload
 from trainwright.schema.jsonobject import Json
 
 PREFIX = "jobset.sigs.k8s.io/"
-NAME = f"{PREFIX}jobset-name"
-REPLICATED_JOB = f"{PREFIX}replicatedjob-name"
 JOB_INDEX = f"{PREFIX}job-index"
 RESTART_ATTEMPT = f"{PREFIX}restart-attempt"
 EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
@@ -36,11 +36,11 @@ def service(job_set: Workload, spec: Json) -> Json:
         "metadata": {
             "name": subdomain(job_set, spec),
             "namespace": job_set.metadata.namespace,
-            "ownerReferences": [owner_reference(job_set, JOB_SETS)],
+            "ownerReferences": [controller_reference(JOB_SETS, job_set.metadata)],
         },
         "spec": {
             "clusterIP": "None",
-            "selector": {NAME: job_set.name},
+            "selector": {JOBSET_NAME: job_set.name},
             "publishNotReadyAddresses": spec["network"]["publishNotReadyAddresses"],
         },
     }
@@ -77,7 +77,7 @@ def job(job_set: Workload, spec: Json, replicated: Json, index: int) -> Json:
                 **labels(job_set, spec, replicated, index),
                 **_placement(job_set, metadata),
             },
-            "ownerReferences": [owner_reference(job_set, JOB_SETS)],
+            "ownerReferences": [controller_reference(JOB_SETS, job_set.metadata)],
         },
         "spec": job_spec,
     }
@@ -89,7 +89,7 @@ def labels(job_set: Workload, spec: Json, replicated: Json, index: int) -> dict[
     name = job_name(job_set, replicated["name"], index)
     grouped = [other for other in everyone if other["groupName"] == group]
     result = {
-        NAME: job_set.name,
+        JOBSET_NAME: job_set.name,
         f"{PREFIX}jobset-uid": job_set.metadata.uid,
         REPLICATED_JOB: replicated["name"],
         RESTART_ATTEMPT: str(job_set.status.get("restarts", 0)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from trainwright.api.events import EventType
 from trainwright.api.times import rfc3339
 from trainwright.schema.jsonobject import Json
 
@@ -18,7 +19,7 @@ class Conditions:
 
     now: float
     items: list[Json]
-    events: list[tuple[str, str, str]] = field(default_factory=list)
+    events: list[tuple[EventType, str, str]] = field(default_factory=list)
 
     def is_true(self, type: str) -> bool:
         return any(item["type"] == type and item["status"] == "True" for item in self.items)

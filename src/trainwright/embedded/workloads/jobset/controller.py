@@ -19,7 +19,7 @@ from trainwright.embedded.events import EventRecorder
 from trainwright.embedded.workloads.jobset import children
 from trainwright.embedded.workloads.jobset.decision import Decision, decide
 from trainwright.embedded.workloads.jobset.defaults import defaulted
-from trainwright.embedded.workloads.objects import Workload, status_patch
+from trainwright.embedded.workloads.objects import Workload, changed_status
 from trainwright.schema.jsonobject import Json
 
 MANAGER = "jobset.sigs.k8s.io/jobset-controller"
@@ -66,13 +66,13 @@ class JobSetController:
             await self._delete(JOB_SETS, job_set)
             return Done()
         await self._act(job_set, decision)
-        patch = status_patch(job_set, decision.status)
+        patch = changed_status(job_set, decision.status)
         if patch is not None:
             await self._client.patch(
                 JOB_SETS, patch, name=key.name, namespace=key.namespace, subresource="status", decode=msgspec.Raw
             )
             for type, reason, message in decision.events:
-                await self._events.record(JOB_SETS, job_set.metadata, type, reason, message)  # type: ignore[arg-type]
+                await self._events.record(JOB_SETS, job_set.metadata, type, reason, message)
         return After(decision.after) if decision.after is not None else Done()
 
     async def _act(self, job_set: Workload, decision: Decision) -> None:

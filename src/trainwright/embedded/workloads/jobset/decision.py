@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from trainwright.api.events import EventType
+from trainwright.api.wellknown import REPLICATED_JOB
 from trainwright.embedded.workloads.job.decision import is_finished as is_job_finished
 from trainwright.embedded.workloads.jobset import (
     children,
@@ -37,7 +39,7 @@ class Decision:
     delete_self: bool = False
     after: float | None = None
     status: Json = field(default_factory=dict)
-    events: list[tuple[str, str, str]] = field(default_factory=list)
+    events: list[tuple[EventType, str, str]] = field(default_factory=list)
 
 
 def decide(job_set: Workload, jobs: list[Workload], *, has_service: bool, now: float) -> Decision:
@@ -125,7 +127,7 @@ class _Step:
             zero = dict.fromkeys(("ready", "succeeded", "failed", "active", "suspended"), 0)
             counts[replicated["name"]] = {"name": replicated["name"], **zero}
         for job in self.active:
-            of = counts.get(job.metadata.label(children.REPLICATED_JOB) or "")
+            of = counts.get(job.metadata.label(REPLICATED_JOB) or "")
             if of is None:
                 continue
             status = job.status
@@ -136,7 +138,7 @@ class _Step:
             of["suspended"] += bool(job.spec.get("suspend"))
         for field_name, jobs in (("succeeded", self.succeeded), ("failed", self.failed)):
             for job in jobs:
-                of = counts.get(job.metadata.label(children.REPLICATED_JOB) or "")
+                of = counts.get(job.metadata.label(REPLICATED_JOB) or "")
                 if of is not None:
                     of[field_name] += 1
         return counts
@@ -192,7 +194,7 @@ class _Step:
             if in_order and startup_policy.has_started(replicated, self.statuses[replicated["name"]]):
                 continue
             for job in self.active:
-                if job.metadata.label(children.REPLICATED_JOB) == replicated["name"] and job.spec.get("suspend"):
+                if job.metadata.label(REPLICATED_JOB) == replicated["name"] and job.spec.get("suspend"):
                     self.decision.resume.append((job, children.resumed(job, replicated)))
             if in_order:
                 self.conditions.start_in_order()

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from trainwright.api.times import seconds_of
-from trainwright.embedded.workloads.jobset.children import REPLICATED_JOB
+from trainwright.api.wellknown import REPLICATED_JOB
 from trainwright.embedded.workloads.objects import Workload
 from trainwright.schema.jsonobject import Json
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainwright.embedded.workloads.jobset.children import REPLICATED_JOB
+from trainwright.api.wellknown import REPLICATED_JOB
 from trainwright.embedded.workloads.objects import Workload
 from trainwright.schema.jsonobject import Json
 

@@ -1,0 +1,23 @@
+"""Well-known names that more than one room spells: a namespace, labels and annotations.
+
+A name that one module alone reads and writes stays in that module. Annotations of our own begin with
+`trainwright.dev/`, unless the Trainer API already has a name for them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+SYSTEM_NAMESPACE: Final = "kubeflow-system"
+"""The operator's namespace, unless it is told otherwise: the Trainer API's own choice."""
+
+# Kubernetes
+COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+
+# JobSet
+JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"
+REPLICATED_JOB: Final = "jobset.sigs.k8s.io/replicatedjob-name"
+
+# The Trainer API
+RUNTIME_REVISION: Final = "trainer.kubeflow.org/runtime-revision"
+WEBHOOK_VALIDATION: Final = "trainer.kubeflow.org/webhook-validation"

@@ -1,6 +1,4 @@
-"""Every recorded input renders to what the reference applied, and every rejected one is refused with the recorded
-message.
-"""
+"""Recorded inputs render to what the reference applied; rejected ones are refused with the recorded message."""
 
 from __future__ import annotations
 
@@ -26,6 +24,7 @@ from trainwright.cli.main import main
 from trainwright.cli.offline import Offline
 from trainwright.pipeline import JobSet, MaskedKeys, Observed, build, status
 from trainwright.plugins import load
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.jsonpatch import merge_patch
 
 HERE = Path(__file__).parent
@@ -38,16 +37,16 @@ REJECTED = sorted(path.parent for path in HERE.glob("rejected/*/error.txt"))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
-def test_renders_what_the_reference_applied(case: Any, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    def render(command: str, documents: list[Any], gate: str) -> tuple[list[Any] | None, str]:
+def test_renders_what_the_reference_applied(
+    case: check.Case, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def render(documents: list[Json], gate: str) -> tuple[list[Json] | None, str]:
         monkeypatch.setattr(sys, "stdin", _Stdin("---\n".join(json.dumps(item) + "\n" for item in documents)))
         code = main(["render", "-n", "golden", "--feature-gates", f"TrainJobStatus={gate}", "-f", "-"])
         printed = capsys.readouterr()
         return (list(yaml.load_all(printed.out, yaml.CSafeLoader)), "") if code == 0 else (None, printed.err)
 
-    monkeypatch.setattr(check, "render", render)
-    _, differences = check.judge(case, "")
-    assert differences == []
+    assert check.judge(case, render) == []
 
 
 class _Stdin:
@@ -142,3 +141,30 @@ def test_the_checker_agrees_through_the_real_command(some_cases: Path) -> None:
     arguments = [sys.executable, str(HERE / "check.py"), "--command", command, str(some_cases)]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=110, check=False)
     assert done.stdout.splitlines()[-1:] == ["4 of 4 equal"], done.stdout + done.stderr
+
+
+def _checked(jobset: Json) -> list[str]:
+    """The differences that the checker finds between a small JobSet and this one."""
+    case = check.Case("small", [], [_jobset({})], None, "false")
+    return check.judge(case, lambda documents, gate: ([jobset], ""))
+
+
+def _jobset(annotations: dict[str, str], **spec: Any) -> Json:
+    pod = {"metadata": {"annotations": annotations}, "spec": {"containers": [{"name": "node", "image": "python"}]}}
+    job = {"name": "node", "template": {"metadata": {"annotations": annotations}, "spec": {"template": pod}}}
+    metadata = {"name": "small", "annotations": annotations}
+    return {"kind": "JobSet", "metadata": metadata, "spec": {"replicatedJobs": [job], **spec}}
+
+
+def test_the_checker_passes_over_our_annotations_and_the_time_to_live() -> None:
+    ours = {"trainwright.dev/ports": "29500", "trainer.kubeflow.org/runtime-revision": "torch-1"}
+    assert _checked(_jobset(ours, ttlSecondsAfterFinished=60)) == []
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [_jobset({"example.com/trainwright.dev": "x"}), _jobset({}, suspend=True)],
+    ids=["an annotation that is not ours", "a field"],
+)
+def test_the_checker_finds_what_differs(changed: Json) -> None:
+    assert _checked(changed) != []

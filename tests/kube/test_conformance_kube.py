@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kube.equality import env_order_is_chance, is_revision, keyed
+from conformance.check import env_order_is_chance, is_snapshot
+from kube.equality import keyed
 from kube.installation import Installation
 from trainwright.schema.jsonobject import Json
 from trainwright.testing.controlplane import RealControlPlane, documents
@@ -95,7 +96,7 @@ class Case:
         wanted = keyed(expected, namespace="golden", ordered_env=ordered)
         end = time.monotonic() + SETTLE_SECONDS
         while True:
-            stored = (self.stored(item) for item in expected if not is_revision(item))
+            stored = (self.stored(item) for item in expected if not is_snapshot(item))
             found = keyed((item for item in stored if item), namespace=self.namespace, ordered_env=ordered)
             if found == wanted:
                 return

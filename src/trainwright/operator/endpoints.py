@@ -7,10 +7,12 @@ from typing import Any
 
 import msgspec
 from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.openmetrics import exposition as openmetrics
 
 from trainwright.api.resources import Resource
 from trainwright.client import Client, ClientError
-from trainwright.operator.metrics import CONTENT_TYPE, Registry
 from trainwright.operator.tokens import TOKEN_REVIEWS, bearer
 
 ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
@@ -47,15 +49,23 @@ class _Authorization(msgspec.Struct):
     status: Status
 
 
-def metrics_application(registry: Registry, reviewer: Client | None) -> web.Application:
-    """The registry as text. With a `reviewer`, only to those whom the API server lets GET the path."""
+def metrics_application(registry: CollectorRegistry, reviewer: Client | None) -> web.Application:
+    """The registry in Prometheus' or OpenMetrics' text format, whichever the request accepts. With a `reviewer`, only
+    to those whom the API server lets GET the path.
+    """
 
     async def metrics(request: web.Request) -> web.Response:
         if reviewer is not None:
             code = await _judge(reviewer, request)
             if code != 200:
                 return web.Response(status=code, text={401: "Unauthorized", 403: "Forbidden"}.get(code, "Error"))
-        return web.Response(body=registry.text().encode(), headers={"Content-Type": CONTENT_TYPE})
+        # The library's own choice by the Accept header fails on versions that are no numbers.
+        if "application/openmetrics-text" in request.headers.get("Accept", ""):
+            body: bytes = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call]
+            content_type = openmetrics.CONTENT_TYPE_LATEST
+        else:
+            body, content_type = generate_latest(registry), CONTENT_TYPE_PLAIN_0_0_4
+        return web.Response(body=body, headers={"Content-Type": content_type})
 
     app = web.Application()
     app.router.add_get("/metrics", metrics)

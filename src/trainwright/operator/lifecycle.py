@@ -7,15 +7,19 @@ restart must not look like a thousand new jobs.
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from trainwright.api.times import seconds_of
 from trainwright.api.trainjob import COMPLETE, TrainJob
 from trainwright.controlloop import Delta, Source, key_of
-from trainwright.operator.metrics import JOB_SECONDS, Counter, Histogram, Labels, Measured, Registry
 from trainwright.pipeline import JobSet
 
 STATES = ("Pending", "Running", "Suspended", "Complete", "Failed")
+JOB_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 
 
 class Lifecycle:
@@ -23,7 +27,7 @@ class Lifecycle:
 
     def __init__(
         self,
-        registry: Registry,
+        registry: CollectorRegistry,
         jobs: Source[TrainJob],
         job_sets: Source[JobSet],
         *,
@@ -33,27 +37,28 @@ class Lifecycle:
         self._jobs = jobs
         self._now = now
         self._leads = leads
-        self._created = Counter("trainwright_trainjobs_created_total", "TrainJobs created, by runtime", ("runtime",))
-        self._finished = Counter(
-            "trainwright_trainjobs_finished_total", "TrainJobs that ended, by runtime and result", ("runtime", "result")
+        self._created = Counter(
+            "trainwright_trainjobs_created_total", "TrainJobs created, by runtime", ("runtime",), registry=registry
         )
-        self._restarts = Counter("trainwright_trainjob_restarts_total", "Restarts of JobSets, by runtime", ("runtime",))
+        self._finished = Counter(
+            "trainwright_trainjobs_finished_total",
+            "TrainJobs that ended, by runtime and result",
+            ("runtime", "result"),
+            registry=registry,
+        )
+        self._restarts = Counter(
+            "trainwright_trainjob_restarts_total", "Restarts of JobSets, by runtime", ("runtime",), registry=registry
+        )
         self._to_running = Histogram(
             "trainwright_trainjob_time_to_running_seconds",
             "From the creation of a TrainJob until its first pods are ready",
             ("runtime",),
-            JOB_SECONDS,
+            registry=registry,
+            buckets=JOB_SECONDS,
         )
-        states = Measured("trainwright_trainjobs", "TrainJobs there are, by state", self._by_state, ("state",))
-        registry.add(self._created, self._finished, self._restarts, self._to_running, states)
+        registry.register(_States(jobs, leads))
         jobs.listen(self._job_changed)
         job_sets.listen(self._job_set_changed)
-
-    def _by_state(self) -> dict[Labels, float]:
-        if not self._leads():
-            return {}
-        tally = Tally((job.status.state if job.status else None) or "Pending" for job in self._jobs.store)
-        return {(state,): float(tally[state]) for state in STATES}
 
     def _job_changed(self, delta: Delta[TrainJob]) -> None:
         old, new = delta.old, delta.new
@@ -61,22 +66,38 @@ class Lifecycle:
             return
         runtime = _runtime(new)
         if old is None:
-            self._created.add(runtime)
+            self._created.labels(runtime).inc()
             return
         if new.is_finished and not old.is_finished:
             end = new.condition(COMPLETE)
-            self._finished.add(runtime, "Complete" if end is not None and end.is_true else "Failed")
+            self._finished.labels(runtime, "Complete" if end is not None and end.is_true else "Failed").inc()
         if _state(new) == "Running" and _state(old) not in ("Running", "Suspended"):
             created = new.metadata.creation_timestamp
             if created:
-                self._to_running.observe(runtime, value=max(0.0, self._now() - seconds_of(created)))
+                self._to_running.labels(runtime).observe(max(0.0, self._now() - seconds_of(created)))
 
     def _job_set_changed(self, delta: Delta[JobSet]) -> None:
         if delta.old is not None and delta.new is not None and self._leads():
             more = delta.new.status.restarts - delta.old.status.restarts
             if more > 0:
                 job = self._jobs.store.get(key_of(delta.new))
-                self._restarts.add(_runtime(job) if job is not None else "", by=more)
+                self._restarts.labels(_runtime(job) if job is not None else "").inc(more)
+
+
+class _States(Collector):
+    """How many TrainJobs are in which state, counted when somebody scrapes. Only the leader tells."""
+
+    def __init__(self, jobs: Source[TrainJob], leads: Callable[[], bool]) -> None:
+        self._jobs = jobs
+        self._leads = leads
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        family = GaugeMetricFamily("trainwright_trainjobs", "TrainJobs there are, by state", labels=["state"])
+        if self._leads():
+            tally = Tally((job.status.state if job.status else None) or "Pending" for job in self._jobs.store)
+            for state in STATES:
+                family.add_metric([state], tally[state])
+        yield family
 
 
 def _runtime(job: TrainJob) -> str:

@@ -1,177 +1,101 @@
-"""Figures for Prometheus in its text format, under the names that dashboards for controller-runtime already read.
+"""Figures for Prometheus, under the names that dashboards for controller-runtime already read.
 
-`Registry` holds counters, gauges and histograms; `OperatorMetrics` is what the control loop, the transport and the
-webhooks report to. Nothing here is asked for unless somebody scrapes.
+`OperatorMetrics` is what the control loop, the transport and the webhooks report to; `endpoints.py` serves its
+registry. Process, garbage collector and interpreter are measured when somebody scrapes.
 """
 
 from __future__ import annotations
 
-import resource
-import time
-from bisect import bisect_left
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    disable_created_metrics,
+)
 
 from trainwright.client.errors import ClientError
 from trainwright.client.requests import Request
 from trainwright.client.transport import Answer, Stream, Transport
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 QUEUE_SECONDS = (1e-06, 1e-05, 1e-04, 0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
-JOB_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 
-Labels = tuple[str, ...]
-
-
-class Counter:
-    """A figure that only grows, for each combination of label values."""
-
-    kind = "counter"
-
-    def __init__(self, name: str, help: str, labels: Sequence[str] = ()) -> None:
-        self.name, self.help, self.labels = name, help, tuple(labels)
-        self.values: dict[Labels, float] = {}
-
-    def add(self, *labels: str, by: float = 1.0) -> None:
-        self.values[labels] = self.values.get(labels, 0.0) + by
-
-    def lines(self) -> Iterable[str]:
-        for labels, value in sorted(self.values.items()):
-            yield f"{self.name}{_text(self.labels, labels)} {_number(value)}"
-
-
-class Gauge(Counter):
-    """A figure that goes up and down."""
-
-    kind = "gauge"
-
-    def set(self, *labels: str, to: float) -> None:
-        self.values[labels] = to
-
-
-class Measured(Gauge):
-    """A gauge that is measured when somebody looks."""
-
-    def __init__(
-        self, name: str, help: str, measure: Callable[[], dict[Labels, float]], labels: Sequence[str] = ()
-    ) -> None:
-        super().__init__(name, help, labels)
-        self._measure = measure
-
-    def lines(self) -> Iterable[str]:
-        self.values = self._measure()
-        return super().lines()
-
-
-class Histogram:
-    kind = "histogram"
-
-    def __init__(self, name: str, help: str, labels: Sequence[str] = (), buckets: Sequence[float] = SECONDS) -> None:
-        self.name, self.help, self.labels = name, help, tuple(labels)
-        self._buckets = tuple(buckets)
-        self._counts: dict[Labels, list[int]] = {}
-        self._sums: dict[Labels, float] = {}
-
-    def observe(self, *labels: str, value: float) -> None:
-        counts = self._counts.setdefault(labels, [0] * (len(self._buckets) + 1))
-        counts[bisect_left(self._buckets, value)] += 1
-        self._sums[labels] = self._sums.get(labels, 0.0) + value
-
-    def lines(self) -> Iterable[str]:
-        for labels, counts in sorted(self._counts.items()):
-            total = 0
-            for bound, count in zip((*map(_number, self._buckets), "+Inf"), counts, strict=True):
-                total += count
-                yield f"{self.name}_bucket{_text((*self.labels, 'le'), (*labels, bound))} {total}"
-            yield f"{self.name}_sum{_text(self.labels, labels)} {_number(self._sums[labels])}"
-            yield f"{self.name}_count{_text(self.labels, labels)} {total}"
-
-
-class Registry:
-    def __init__(self) -> None:
-        self._metrics: list[Counter | Histogram] = []
-
-    def add(self, *metrics: Counter | Histogram) -> None:
-        self._metrics.extend(metrics)
-
-    def text(self) -> str:
-        lines: list[str] = []
-        for metric in self._metrics:
-            samples = list(metric.lines())
-            if samples:
-                lines += [f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}", *samples]
-        return "\n".join(lines) + "\n"
+# The library would add a `_created` series to every counter and histogram; nobody reads those.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class OperatorMetrics:
-    """What the engine (`controlloop.Metrics`), the client and the webhooks tell."""
+    """What the engine (`controlloop.Metrics`), the client and the webhooks report."""
 
     def __init__(self) -> None:
-        self.registry = Registry()
-        controller, name = ("controller",), ("name", "controller")
-        self._reconciles = Counter(
+        self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        GCCollector(registry=registry)
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        seconds = partial(Histogram, registry=registry, buckets=SECONDS)
+        queue_seconds = partial(Histogram, registry=registry, buckets=QUEUE_SECONDS)
+        by_controller, by_queue, by_webhook = ("controller",), ("name", "controller"), ("webhook",)
+        self._reconciles = counter(
             "controller_runtime_reconcile_total", "Reconciliations by result", ("controller", "result")
         )
-        self._errors = Counter("controller_runtime_reconcile_errors_total", "Reconciliations that failed", controller)
-        self._seconds = Histogram("controller_runtime_reconcile_time_seconds", "Time of a reconciliation", controller)
-        self._most = Gauge("controller_runtime_max_concurrent_reconciles", "Workers", controller)
-        self._active = Gauge("controller_runtime_active_workers", "Workers with something to do", controller)
-        self._depth = Gauge("workqueue_depth", "Keys that wait", name)
-        self._adds = Counter("workqueue_adds_total", "Keys added", name)
-        self._waits = Histogram("workqueue_queue_duration_seconds", "Time a key waits", name, QUEUE_SECONDS)
-        self._works = Histogram("workqueue_work_duration_seconds", "Time a key is worked on", name, QUEUE_SECONDS)
-        self._retries = Counter("workqueue_retries_total", "Keys that came back after a failure", name)
-        self._leading = Gauge("leader_election_master_status", "1 while this replica leads", ("name",))
-        self._requests = Counter("rest_client_requests_total", "Requests to the API server", ("code", "method", "host"))
-        self._webhooks = Counter("controller_runtime_webhook_requests_total", "Admission requests", ("webhook", "code"))
-        self._webhook_seconds = Histogram(
-            "controller_runtime_webhook_latency_seconds", "Time of an admission", ("webhook",)
-        )
-        self.registry.add(
-            *(self._reconciles, self._errors, self._seconds, self._most, self._active),
-            *(self._depth, self._adds, self._waits, self._works, self._retries),
-            *(self._leading, self._requests, self._webhooks, self._webhook_seconds),
-            Measured("process_cpu_seconds_total", "CPU time of this process", _cpu_seconds),
-            Measured("process_resident_memory_bytes", "Memory of this process", _resident_bytes),
-            Measured("process_start_time_seconds", "When this process began", lambda: {(): _STARTED}),
-        )
+        self._errors = counter("controller_runtime_reconcile_errors_total", "Failed reconciliations", by_controller)
+        self._seconds = seconds("controller_runtime_reconcile_time_seconds", "Time of a reconciliation", by_controller)
+        self._most = gauge("controller_runtime_max_concurrent_reconciles", "Workers", by_controller)
+        self._active = gauge("controller_runtime_active_workers", "Busy workers", by_controller)
+        self._depth = gauge("workqueue_depth", "Waiting keys", by_queue)
+        self._adds = counter("workqueue_adds_total", "Keys added", by_queue)
+        self._waits = queue_seconds("workqueue_queue_duration_seconds", "Time a key waits", by_queue)
+        self._works = queue_seconds("workqueue_work_duration_seconds", "Time of work on a key", by_queue)
+        self._retries = counter("workqueue_retries_total", "Keys added again after a failure", by_queue)
+        self._leading = gauge("leader_election_master_status", "1 while this replica leads", ("name",))
+        self._requests = counter("rest_client_requests_total", "Requests to the API server", ("code", "method", "host"))
+        self._webhooks = counter("controller_runtime_webhook_requests_total", "Admission reviews", ("webhook", "code"))
+        self._reviews = seconds("controller_runtime_webhook_latency_seconds", "Time of an admission review", by_webhook)
 
     def reconciled(self, controller: str, result: str, seconds: float) -> None:
-        self._reconciles.add(controller, result)
-        self._seconds.observe(controller, value=seconds)
+        self._reconciles.labels(controller, result).inc()
+        self._seconds.labels(controller).observe(seconds)
         if result == "error":
-            self._errors.add(controller)
+            self._errors.labels(controller).inc()
 
     def queue_added(self, queue: str) -> None:
-        self._adds.add(queue, queue)
+        self._adds.labels(queue, queue).inc()
 
     def queue_depth(self, queue: str, depth: int) -> None:
-        self._depth.set(queue, queue, to=depth)
+        self._depth.labels(queue, queue).set(depth)
 
     def queue_taken(self, queue: str, depth: int, waited: float) -> None:
-        self._depth.set(queue, queue, to=depth)
-        self._waits.observe(queue, queue, value=waited)
+        self._depth.labels(queue, queue).set(depth)
+        self._waits.labels(queue, queue).observe(waited)
 
     def queue_retried(self, queue: str) -> None:
-        self._retries.add(queue, queue)
+        self._retries.labels(queue, queue).inc()
 
     def worked(self, queue: str, seconds: float) -> None:
-        self._works.observe(queue, queue, value=seconds)
+        self._works.labels(queue, queue).observe(seconds)
 
     def workers(self, controller: str, busy: int, most: int) -> None:
-        self._active.set(controller, to=busy)
-        self._most.set(controller, to=most)
+        self._active.labels(controller).set(busy)
+        self._most.labels(controller).set(most)
 
     def leading(self, lease: str, is_leader: bool) -> None:
-        self._leading.set(lease, to=1 if is_leader else 0)
+        self._leading.labels(lease).set(1 if is_leader else 0)
 
     def requested(self, method: str, code: str, host: str) -> None:
-        self._requests.add(code, method, host)
+        self._requests.labels(code, method, host).inc()
 
     def admitted(self, webhook: str, code: int, seconds: float) -> None:
-        self._webhooks.add(webhook, str(code))
-        self._webhook_seconds.observe(webhook, value=seconds)
+        self._webhooks.labels(webhook, str(code)).inc()
+        self._reviews.labels(webhook).observe(seconds)
 
 
 class Counted:
@@ -202,34 +126,3 @@ class Counted:
 
     async def close(self) -> None:
         await self._transport.close()
-
-
-_STARTED = time.time()
-
-
-def _cpu_seconds() -> dict[Labels, float]:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return {(): usage.ru_utime + usage.ru_stime}
-
-
-def _resident_bytes() -> dict[Labels, float]:
-    try:
-        with open("/proc/self/statm") as file:
-            return {(): float(int(file.read().split()[1]) * resource.getpagesize())}
-    except OSError:  # no /proc: not Linux
-        return {}
-
-
-def _text(names: Labels, values: Labels) -> str:
-    if not names:
-        return ""
-    pairs = (f'{name}="{_escape(value)}"' for name, value in zip(names, values, strict=True))
-    return "{" + ",".join(pairs) + "}"
-
-
-def _escape(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(value)

@@ -11,13 +11,13 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
+from prometheus_client import CollectorRegistry, Counter
 
 from trainwright.client import Client
 from trainwright.client.requests import Request
 from trainwright.client.transport import Answer
 from trainwright.controlloop import VirtualClock
 from trainwright.operator.endpoints import health_application, metrics_application
-from trainwright.operator.metrics import Counter, Registry
 from trainwright.operator.serving import Server
 from trainwright.operator.tokens import Tokens, audience
 
@@ -108,17 +108,38 @@ def _json(body: dict[str, Any]) -> Answer:
     return Answer(201, {}, json.dumps(body).encode())
 
 
+def counted_once() -> CollectorRegistry:
+    registry = CollectorRegistry()
+    Counter("c_total", "Things", registry=registry).inc()
+    return registry
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type", "end"),
+    [
+        ("", "text/plain; version=0.0.4; charset=utf-8", "c_total 1.0\n"),
+        ("application/openmetrics-text; version=1.0.0", "application/openmetrics-text; version=1.0.0", "# EOF\n"),
+        ("application/openmetrics-text; version=one", "application/openmetrics-text; version=1.0.0", "# EOF\n"),
+    ],
+)
+async def test_a_scrape_is_answered_in_the_format_it_accepts(accept: str, content_type: str, end: str) -> None:
+    async with (
+        serving(metrics_application(counted_once(), None)) as url,
+        aiohttp.ClientSession(headers={"Accept": accept}) as session,
+        session.get(f"{url}/metrics") as answer,
+    ):
+        assert answer.status == 200
+        assert answer.headers["Content-Type"].startswith(content_type)
+        assert (await answer.text()).endswith(end)
+
+
 @pytest.mark.parametrize(("token", "code"), [("", 401), ("nobody", 401), ("stranger", 403), ("scraper", 200)])
 async def test_with_authentication_only_those_who_may_scrape_do(token: str, code: int) -> None:
-    registry = Registry()
-    counter = Counter("c_total", "Things")
-    counter.add()
-    registry.add(counter)
     reviewer = Reviewer()
-    async with serving(metrics_application(registry, Client(reviewer))) as url:  # type: ignore[arg-type]
+    async with serving(metrics_application(counted_once(), Client(reviewer))) as url:  # type: ignore[arg-type]
         found, text = await fetch(f"{url}/metrics", token)
         assert found == code
-        assert ("c_total 1" in text) == (code == 200)
+        assert ("c_total 1.0" in text) == (code == 200)
         reviewer.fails = True
         if token:
             assert (await fetch(f"{url}/metrics", token))[0] == 500

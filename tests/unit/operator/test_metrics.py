@@ -1,48 +1,69 @@
-"""Prometheus' text format, and figures that mean what their names say."""
+"""Figures that mean what their names say, under the names and labels that dashboards read."""
 
 from __future__ import annotations
 
-from trainwright.operator.metrics import Counter, Gauge, Histogram, OperatorMetrics, Registry
+import pytest
+from prometheus_client import CollectorRegistry
+
+from trainwright.operator.metrics import OperatorMetrics
 from unit.operator.world import World, runtime, train_job
 
-
-def test_counters_and_gauges_are_lines_with_escaped_labels() -> None:
-    registry = Registry()
-    counter, gauge = Counter("c_total", "Things", ("a", "b")), Gauge("g", "Now")
-    registry.add(counter, gauge)
-    counter.add("x", 'say "hi"\n\\')
-    counter.add("x", 'say "hi"\n\\')
-    gauge.set(to=1.5)
-    assert registry.text() == (
-        "# HELP c_total Things\n# TYPE c_total counter\n"
-        'c_total{a="x",b="say \\"hi\\"\\n\\\\"} 2\n'
-        "# HELP g Now\n# TYPE g gauge\ng 1.5\n"
-    )
+CONTROLLER, QUEUE = {"controller": "c"}, {"name": "c", "controller": "c"}
 
 
-def test_a_histogram_counts_up_to_each_bound() -> None:
-    it = Histogram("h", "Time", (), (0.1, 1.0))
-    for value in (0.05, 0.1, 0.5, 3.0):
-        it.observe(value=value)
-    assert list(it.lines()) == [
-        'h_bucket{le="0.1"} 2',
-        'h_bucket{le="1"} 3',
-        'h_bucket{le="+Inf"} 4',
-        "h_sum 3.65",
-        "h_count 4",
-    ]
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    """The registry after one of everything has happened."""
+    metrics = OperatorMetrics()
+    metrics.reconciled("c", "error", 0.02)
+    metrics.queue_added("c")
+    metrics.queue_depth("c", 3)
+    metrics.queue_taken("c", 2, 0.5)
+    metrics.queue_retried("c")
+    metrics.worked("c", 0.5)
+    metrics.workers("c", 1, 4)
+    metrics.leading("lease", True)
+    metrics.requested("GET", "200", "api:443")
+    metrics.admitted("/validate", 200, 0.02)
+    return metrics.registry
 
 
-def test_what_nobody_has_seen_is_left_out() -> None:
-    registry = Registry()
-    registry.add(Counter("quiet_total", "Never", ("a",)))
-    assert "quiet" not in registry.text()
+@pytest.mark.parametrize(
+    ("name", "labels", "value"),
+    [
+        ("controller_runtime_reconcile_total", {**CONTROLLER, "result": "error"}, 1),
+        ("controller_runtime_reconcile_errors_total", CONTROLLER, 1),
+        ("controller_runtime_reconcile_time_seconds_sum", CONTROLLER, 0.02),
+        ("controller_runtime_reconcile_time_seconds_bucket", {**CONTROLLER, "le": "0.01"}, 0),
+        ("controller_runtime_reconcile_time_seconds_bucket", {**CONTROLLER, "le": "0.025"}, 1),
+        ("controller_runtime_max_concurrent_reconciles", CONTROLLER, 4),
+        ("controller_runtime_active_workers", CONTROLLER, 1),
+        ("workqueue_depth", QUEUE, 2),
+        ("workqueue_adds_total", QUEUE, 1),
+        ("workqueue_queue_duration_seconds_count", QUEUE, 1),
+        ("workqueue_work_duration_seconds_bucket", {**QUEUE, "le": "+Inf"}, 1),
+        ("workqueue_retries_total", QUEUE, 1),
+        ("leader_election_master_status", {"name": "lease"}, 1),
+        ("rest_client_requests_total", {"code": "200", "method": "GET", "host": "api:443"}, 1),
+        ("controller_runtime_webhook_requests_total", {"webhook": "/validate", "code": "200"}, 1),
+        ("controller_runtime_webhook_latency_seconds_count", {"webhook": "/validate"}, 1),
+    ],
+)
+def test_every_series_keeps_its_name_and_labels(
+    registry: CollectorRegistry, name: str, labels: dict[str, str], value: float
+) -> None:
+    assert registry.get_sample_value(name, labels) == value
 
 
-def test_the_process_is_measured_when_somebody_looks() -> None:
-    text = OperatorMetrics().registry.text()
-    assert "process_cpu_seconds_total" in text
-    assert "process_resident_memory_bytes" in text
+def test_the_process_is_measured_when_somebody_looks(registry: CollectorRegistry) -> None:
+    for name in ("process_cpu_seconds_total", "process_resident_memory_bytes", "process_start_time_seconds"):
+        assert (registry.get_sample_value(name) or 0) > 0
+    assert registry.get_sample_value("python_gc_collections_total", {"generation": "0"}) is not None
+
+
+def test_no_series_tells_when_another_was_created(registry: CollectorRegistry) -> None:
+    names = {sample.name for family in registry.collect() for sample in family.samples}
+    assert not {name for name in names if name.endswith("_created")}
 
 
 async def test_a_jobs_life_is_counted_and_a_restart_does_not_count_it_again() -> None:
@@ -57,15 +78,17 @@ async def test_a_jobs_life_is_counted_and_a_restart_does_not_count_it_again() ->
         await world.settle()
         world.finish_job_set()
         await world.settle()
-        text = world.operator.metrics.registry.text()
-        assert 'trainwright_trainjobs_created_total{runtime="it"} 1' in text
-        assert 'trainwright_trainjobs_finished_total{runtime="it",result="Complete"} 1' in text
-        assert 'trainwright_trainjob_restarts_total{runtime="it"} 2' in text
-        assert 'trainwright_trainjob_time_to_running_seconds_bucket{runtime="it",le="60"} 1' in text
-        assert 'trainwright_trainjob_time_to_running_seconds_bucket{runtime="it",le="10"} 0' in text
-        assert 'trainwright_trainjobs{state="Complete"} 1' in text
-        assert 'controller_runtime_reconcile_total{controller="trainjob_controller",result="success"}' in text
+        value = world.operator.metrics.registry.get_sample_value
+        assert value("trainwright_trainjobs_created_total", {"runtime": "it"}) == 1
+        assert value("trainwright_trainjobs_finished_total", {"runtime": "it", "result": "Complete"}) == 1
+        assert value("trainwright_trainjob_restarts_total", {"runtime": "it"}) == 2
+        time_to_running = "trainwright_trainjob_time_to_running_seconds_bucket"
+        assert value(time_to_running, {"runtime": "it", "le": "60.0"}) == 1
+        assert value(time_to_running, {"runtime": "it", "le": "10.0"}) == 0
+        assert value("trainwright_trainjobs", {"state": "Complete"}) == 1
+        reconciles = {"controller": "trainjob_controller", "result": "success"}
+        assert (value("controller_runtime_reconcile_total", reconciles) or 0) > 0
         await world.restart()
-        text = world.operator.metrics.registry.text()
-        assert "trainwright_trainjobs_created_total" not in text
-        assert 'trainwright_trainjobs{state="Complete"} 1' in text
+        value = world.operator.metrics.registry.get_sample_value
+        assert value("trainwright_trainjobs_created_total", {"runtime": "it"}) is None
+        assert value("trainwright_trainjobs", {"state": "Complete"}) == 1

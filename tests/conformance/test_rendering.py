@@ -17,13 +17,16 @@ import pytest
 import yaml
 
 from conformance import check
+from trainwright.api.metadata import ObjectMeta
+from trainwright.api.resources import JOB_SETS, POD_GROUPS, VOLCANO_POD_GROUPS
 from trainwright.api.runtime import runtime_from
 from trainwright.api.trainjob import trainjob_from
 from trainwright.cli.documents import Document, parse
 from trainwright.cli.main import main
 from trainwright.cli.offline import Offline
-from trainwright.pipeline import JobSet, MaskedKeys, Observed, build, status
+from trainwright.pipeline import MaskedKeys, ObjectName, Observed, Workload, WorkloadStatus, build, status
 from trainwright.plugins import load
+from trainwright.plugins.jobset import JobSet, StoredJobSet
 from trainwright.schema.jsonobject import Json
 from trainwright.schema.jsonpatch import merge_patch
 
@@ -94,13 +97,13 @@ def test_an_update_is_followed_as_the_reference_followed_it(folder: Path) -> Non
     answer = offline.answer_train_job(document, merge_patch(stored, step["patch"]), stored)
     assert answer.messages == []
     job = trainjob_from({**answer.value, "metadata": {**answer.value["metadata"], "uid": "u"}})
-    owner = {"apiVersion": "v1", "kind": "TrainJob", "name": "tj", "uid": "u", "controller": True}
-    jobset = msgspec.convert({"metadata": {"ownerReferences": [owner]}, "spec": {"suspend": True}}, JobSet)
+    workload = Workload(JOB_SETS, ObjectMeta(), "JobSet", WorkloadStatus(is_suspended=True))
+    groups = {ObjectName(it.api_version, it.kind, job.metadata.name) for it in (POD_GROUPS, VOLCANO_POD_GROUPS)}
     assert job.spec is not None
     runtime = offline.find_runtime(job.spec.runtime_ref, "golden")
     assert runtime is not None
     typed = runtime_from(offline.answer_runtime(runtime).value)
-    observed = Observed(jobset=jobset, pod_group_exists=True)
+    observed = Observed(workload=workload, children=frozenset(groups))
     plan = build(job, typed, observed, offline.framework, MaskedKeys())
     expected = list(yaml.safe_load_all((folder / "expected-1.yaml").read_text()))
     assert check.keyed([i.object for i in plan.objects]) == check.keyed(expected)
@@ -120,8 +123,9 @@ def test_folds_the_status_that_the_reference_stored(folder: Path, name: str) -> 
         recorded["status"] = yaml.safe_load((folder / "trainjob.yaml").read_text()).get("status")
     ends = [{**c, "type": "Completed"} for c in expected.get("conditions", ()) if c["type"] == "Complete"]
     seen = {"replicatedJobsStatus": expected.get("jobsStatus"), "conditions": ends}
-    jobset = msgspec.convert({"status": seen}, JobSet)
-    folded = msgspec.to_builtins(status(trainjob_from(recorded), jobset, datetime.now(UTC)).status)
+    job = trainjob_from(recorded)
+    workload = JobSet().status(job, msgspec.convert({"status": seen}, StoredJobSet))
+    folded = msgspec.to_builtins(status(job, workload, datetime.now(UTC)).status)
     for condition in [*folded.get("conditions", ()), *expected.get("conditions", ())]:
         condition["lastTransitionTime"] = "<time>"
     ours = ("state", "message", "runtimeRevision")

@@ -67,6 +67,17 @@ class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
                 return owner
         return None
 
+    def is_controlled_by(self, uid: str) -> bool:
+        """Whether the object of this uid manages this one."""
+        owner = self.controller
+        return owner is not None and owner.uid == uid
+
+
+class PartialObjectMetadata(msgspec.Struct, frozen=True):
+    """Any object by its metadata alone; the API server can send just that much."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
 
 def controller_reference(resource: Resource, owner: ObjectMeta) -> Json:
     """The owner reference that makes `owner` the controller of a child."""

@@ -84,7 +84,7 @@ def explain_job(offline: Offline, document: Document) -> Iterator[Explained]:
     for intention, plugin in zip(plan.objects, plan.built_by, strict=True):
         obj = intention.object
         title = f"{obj['kind']}/{obj['metadata']['name']}"
-        if obj["kind"] == "JobSet":
+        if trace.follows(obj):
             yield Explained(title, list(_traced(obj, trace, sources)), list(_removed(trace, sources)))
         else:
             yield Explained(title, list(_built(obj, plugin, sources)), [])

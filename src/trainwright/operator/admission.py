@@ -12,21 +12,22 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from trainwright.api.resources import JOB_SETS, PRIORITY_CLASSES
+from trainwright.api.metadata import PartialObjectMetadata
+from trainwright.api.resources import PRIORITY_CLASSES
 from trainwright.api.runtime import TrainingRuntime, runtime_from
 from trainwright.api.times import rfc3339
 from trainwright.api.trainjob import TrainJob, trainjob_from
 from trainwright.client import Client, ClientError, NotFound
 from trainwright.operator.revisions import Revisions
-from trainwright.operator.views import Partial
 from trainwright.pipeline import (
     Framework,
-    JobSet,
     Observed,
     PipelineError,
     RuntimeNotFound,
     RuntimeNotSupported,
+    Workload,
     runtime_kind,
+    workload_of,
 )
 from trainwright.pipeline.mutation import mutate
 from trainwright.pipeline.validation import needs_runtime, runtime_not_found, validate_runtime, validate_trainjob
@@ -98,16 +99,18 @@ class Admission:
         if not needs_runtime(job, old):
             return Decision()
         try:
-            job_set = await self._job_set(job) if old is not None else None
-            runtime = await self._runtime(job, old, job_set)
+            workload = await self._workload(job) if old is not None else None
+            runtime = await self._runtime(job, old, workload)
             gang = runtime.spec.pod_group_policy if runtime.spec else None
             classes = await self._priority_classes() if gang is not None and gang.volcano is not None else None
         except RuntimeNotFound as error:
             return refused(str(runtime_not_found(job.spec.runtime_ref, error.cause)))
+        except PipelineError as error:
+            return refused(str(error))
         except ClientError as error:
             return refused(str(FieldError(ErrorType.INTERNAL, "spec.runtimePatches", None, str(error))))
         try:
-            observed = Observed(jobset=job_set, priority_classes=classes)
+            observed = Observed(workload=workload, priority_classes=classes)
             verdict = validate_trainjob(job, runtime, old, observed, self._framework)
         except PipelineError as error:
             return refused(str(error))
@@ -133,23 +136,33 @@ class Admission:
             return Decision(403, aggregate(verdict.errors), tuple(verdict.warnings))
         return Decision(warnings=tuple(verdict.warnings))
 
-    async def _runtime(self, job: TrainJob, old: TrainJob | None, job_set: JobSet | None) -> TrainingRuntime:
+    async def _runtime(self, job: TrainJob, old: TrainJob | None, workload: Workload | None) -> TrainingRuntime:
         """The runtime to judge by: the job's revision once it has one (D5), else the one that is there now."""
         if old is not None:
-            bound = await self._revisions.read_bound(old, job_set)
+            bound = await self._revisions.read_bound(old, workload)
             if bound is not None:
                 return bound
         assert job.spec is not None
         return runtime_from(await self._revisions.live_runtime(job.metadata.namespace, job.spec.runtime_ref))
 
-    async def _job_set(self, job: TrainJob) -> JobSet | None:
-        try:
-            return await self._client.get(JOB_SETS, job.metadata.name, job.metadata.namespace, decode=JobSet)
-        except NotFound:
-            return None
+    async def _workload(self, job: TrainJob) -> Workload | None:
+        """The job's workload as it is at this moment, of whichever kind it is."""
+        found = []
+        for named in self._framework.watches:
+            watch = named.watch
+            if not watch.workload:
+                continue
+            try:
+                thing = await self._client.get(
+                    watch.resource, job.metadata.name, job.metadata.namespace, decode=watch.decode
+                )
+            except NotFound:
+                continue
+            found.append((named, thing))
+        return workload_of(job, found, self._framework)
 
     async def _priority_classes(self) -> frozenset[str]:
-        found = await self._client.list(PRIORITY_CLASSES, decode=Partial, metadata_only=True)
+        found = await self._client.list(PRIORITY_CLASSES, decode=PartialObjectMetadata, metadata_only=True)
         return frozenset(item.metadata.name for item in found.items or ())
 
 

@@ -17,13 +17,13 @@ from typing import Any
 
 import msgspec
 
-from trainwright.api.metadata import ObjectMeta
+from trainwright.api.metadata import ObjectMeta, PartialObjectMetadata
 from trainwright.api.resources import CONFIG_MAPS, JOB_SETS, POD_GROUPS, SECRETS, VOLCANO_POD_GROUPS, Resource
 from trainwright.api.trainjob import TrainJob
 from trainwright.client import AlreadyExists, Client, Forbidden, NotFound
 from trainwright.client.errors import ApiError, Conflict, Invalid, Status, not_served
-from trainwright.operator.views import Partial
-from trainwright.pipeline import Apply, CreateOnce, JobSet, NameTaken
+from trainwright.pipeline import Apply, CreateOnce, NameTaken
+from trainwright.plugins.jobset import StoredJobSet
 
 FIELD_MANAGER = "trainer"
 
@@ -49,7 +49,7 @@ class NotWritten(Exception):
 class Applied(msgspec.Struct):
     """What came of it: the JobSet if it was written, and the version of each ConfigMap that is as it should be."""
 
-    job_set: JobSet | None = None
+    job_set: StoredJobSet | None = None
     config_maps: dict[str, str] = {}
 
 
@@ -84,7 +84,7 @@ class Applier:
                     present = await self._look(resource, name, owner.metadata.namespace)
                     answer = await self._apply(resource, name, intention.object, owner, present)
                     if resource is JOB_SETS:
-                        applied.job_set = msgspec.json.decode(answer, type=JobSet)
+                        applied.job_set = msgspec.json.decode(answer, type=StoredJobSet)
             except Conflict:
                 raise  # somebody was faster: read again, no news for the user
             except ApiError as error:
@@ -104,7 +104,7 @@ class Applier:
         if found is not None and is_controlled_by(found.metadata, owner) and found.equals(body):
             return found.metadata.resource_version
         answer = await self._apply(CONFIG_MAPS, name, body, owner, found.metadata if found else None)
-        return msgspec.json.decode(answer, type=Partial).metadata.resource_version
+        return msgspec.json.decode(answer, type=PartialObjectMetadata).metadata.resource_version
 
     async def _apply(
         self, resource: Resource, name: str, body: dict[str, Any], owner: TrainJob, present: ObjectMeta | None
@@ -174,7 +174,7 @@ class Applier:
 
     async def _look(self, resource: Resource, name: str, namespace: str) -> ObjectMeta | None:
         try:
-            found = await self._client.get(resource, name, namespace, decode=Partial, metadata_only=True)
+            found = await self._client.get(resource, name, namespace, decode=PartialObjectMetadata, metadata_only=True)
         except NotFound as error:
             if error.is_missing_type:
                 raise

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from trainwright.api.mergepatches import finalizers_patch
+from trainwright.api.metadata import PartialObjectMetadata
 from trainwright.api.resources import TRAIN_JOBS, TRAINING_RUNTIMES, Resource
 from trainwright.api.trainjob import TrainJob
 from trainwright.client import Client, NotFound
 from trainwright.controlloop import Done, Key, Outcome, Source
 from trainwright.operator.applier import FIELD_MANAGER
-from trainwright.operator.views import BY_RUNTIME, Partial, Views
+from trainwright.operator.views import BY_RUNTIME, Views
 
 FINALIZER = "trainer.kubeflow.org/resource-in-use"
 
@@ -22,7 +23,9 @@ FINALIZER = "trainer.kubeflow.org/resource-in-use"
 class RuntimeGuard:
     """One for each kind of runtime."""
 
-    def __init__(self, client: Client, views: Views, source: Source[Partial], *, enabled: bool = True) -> None:
+    def __init__(
+        self, client: Client, views: Views, source: Source[PartialObjectMetadata], *, enabled: bool = True
+    ) -> None:
         self._client = client
         self._views = views
         self._source = source
@@ -66,7 +69,7 @@ class RuntimeGuard:
         live = await self._client.list(TRAIN_JOBS, namespace, decode=TrainJob)
         return _has_unfinished(job for job in live.items or () if key in self.runtimes_of(job))
 
-    async def _write(self, key: Key, runtime: Partial, finalizers: list[str]) -> None:
+    async def _write(self, key: Key, runtime: PartialObjectMetadata, finalizers: list[str]) -> None:
         try:
             await self._client.patch(
                 self.resource,

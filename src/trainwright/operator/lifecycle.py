@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from trainwright.api.times import seconds_of
 from trainwright.api.trainjob import COMPLETE, TrainJob
 from trainwright.controlloop import Delta, Source, key_of
-from trainwright.pipeline import JobSet
+from trainwright.plugins.jobset import StoredJobSet
 
 STATES = ("Pending", "Running", "Suspended", "Complete", "Failed")
 JOB_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
@@ -29,7 +29,7 @@ class Lifecycle:
         self,
         registry: CollectorRegistry,
         jobs: Source[TrainJob],
-        job_sets: Source[JobSet],
+        job_sets: Source[StoredJobSet],
         *,
         now: Callable[[], float],
         leads: Callable[[], bool],
@@ -76,7 +76,7 @@ class Lifecycle:
             if created:
                 self._to_running.labels(runtime).observe(max(0.0, self._now() - seconds_of(created)))
 
-    def _job_set_changed(self, delta: Delta[JobSet]) -> None:
+    def _job_set_changed(self, delta: Delta[StoredJobSet]) -> None:
         if delta.old is not None and delta.new is not None and self._leads():
             more = delta.new.status.restarts - delta.old.status.restarts
             if more > 0:

@@ -21,6 +21,7 @@ from typing import Any, Self
 from aiohttp import web
 
 from trainwright.api.configuration import Configuration, local, seconds
+from trainwright.api.metadata import PartialObjectMetadata
 from trainwright.api.wellknown import SYSTEM_NAMESPACE
 from trainwright.client import Client
 from trainwright.client.ratelimit import RateLimited
@@ -53,7 +54,7 @@ from trainwright.operator.rotation import CertificateFiles, Rotation
 from trainwright.operator.serving import Server, ServingTLS
 from trainwright.operator.tokens import Tokens
 from trainwright.operator.trainjob import TrainJobReconciler
-from trainwright.operator.views import BY_RUNTIME, Partial, Views
+from trainwright.operator.views import BY_RUNTIME, Views
 from trainwright.pipeline import Framework, KeyMaterial
 from trainwright.plugins import load
 
@@ -204,7 +205,7 @@ class Operator:
         )
 
     def _unfinished_jobs_of(self, kind: str) -> KeysOf:
-        def keys_of(runtime: Partial) -> Iterable[Key]:
+        def keys_of(runtime: PartialObjectMetadata) -> Iterable[Key]:
             name = f"{kind}/{runtime.metadata.namespace}/{runtime.metadata.name}"
             return [key_of(job) for job in self.views.jobs.store.by(BY_RUNTIME, name) if not job.is_finished]
 

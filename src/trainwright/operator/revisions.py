@@ -2,7 +2,7 @@
 
 One `ControllerRevision` stands for one content of one runtime in one namespace; its name ends in a hash of that
 content, so two operators, or a thousand TrainJobs, all arrive at the same object. A TrainJob is bound to a revision
-by the annotation of its JobSet, which its status repeats; until then it takes the runtime as it is now.
+by the annotation of its workload, which its status repeats; until then it takes the runtime as it is now.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from trainwright.api.metadata import ObjectMeta
+from trainwright.api.metadata import ObjectMeta, PartialObjectMetadata
 from trainwright.api.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     CONFIG_MAPS,
@@ -22,12 +22,13 @@ from trainwright.api.resources import (
 )
 from trainwright.api.runtime import TrainingRuntime, runtime_from
 from trainwright.api.trainjob import RuntimeRef, TrainJob
+from trainwright.api.wellknown import RUNTIME_REVISION
 from trainwright.client import AlreadyExists, Client, NotFound
 from trainwright.controlloop import Key, Store
-from trainwright.operator.applier import FIELD_MANAGER, is_controlled_by
-from trainwright.operator.views import LAST_APPLIED, REVISION_ANNOTATION, RUNTIME_LABEL, Partial, runtime_label
-from trainwright.pipeline import JobSet, PipelineError, RuntimeNotFound, runtime_kind
-from trainwright.pipeline.build import MANAGED_BY, MANAGED_BY_LABEL
+from trainwright.operator.applier import FIELD_MANAGER
+from trainwright.operator.views import LAST_APPLIED, RUNTIME_LABEL, runtime_label
+from trainwright.pipeline import PipelineError, RuntimeNotFound, Workload, runtime_kind
+from trainwright.pipeline.ownership import MANAGED_BY, MANAGED_BY_LABEL
 
 TTL_ANNOTATION = "trainer.kubeflow.org/ttl-seconds-after-finished"
 HASH_LENGTH = 16
@@ -58,30 +59,30 @@ class _Snapshot(msgspec.Struct):
 class Revisions:
     """`store` knows which revisions there are, where one is kept; the webhooks, which create none, do without."""
 
-    def __init__(self, client: Client, store: Store[Partial] | None = None) -> None:
+    def __init__(self, client: Client, store: Store[PartialObjectMetadata] | None = None) -> None:
         self._client = client
         self._store = store
         self._known: OrderedDict[tuple[str, str], TrainingRuntime] = OrderedDict()  # immutable, so safe to remember
 
-    async def ensure(self, job: TrainJob, job_set: JobSet | None) -> Revision:
+    async def ensure(self, job: TrainJob, workload: Workload | None) -> Revision:
         """The revision that `job` is bound to, or, for a job that has none, a revision of the runtime as it is now."""
         assert job.spec is not None
         ref = job.spec.runtime_ref
         runtime_kind(ref)  # raises RuntimeNotSupported
-        name = revision_of(job, job_set)
+        name = revision_of(job, workload)
         if name:
             bound = await self._read(job.metadata.namespace, name, ref)
             if bound is not None:
                 return Revision(name, bound)
-        elif job_set is not None:
+        elif workload is not None:
             snapshot = await self._snapshot(job)
             if snapshot is not None:
                 return Revision("", snapshot)
         return await self._of_live_runtime(job.metadata.namespace, ref)
 
-    async def read_bound(self, job: TrainJob, job_set: JobSet | None) -> TrainingRuntime | None:
+    async def read_bound(self, job: TrainJob, workload: Workload | None) -> TrainingRuntime | None:
         """The runtime that the job is bound to, if it is bound and the revision is there. Writes nothing."""
-        name = revision_of(job, job_set)
+        name = revision_of(job, workload)
         if not name or job.spec is None:
             return None
         return await self._read(job.metadata.namespace, name, job.spec.runtime_ref)
@@ -158,7 +159,7 @@ class Revisions:
             found = await self._client.get(CONFIG_MAPS, name, job.metadata.namespace, decode=_Snapshot)
         except NotFound:
             return None
-        if not is_controlled_by(found.metadata, job):
+        if not found.metadata.is_controlled_by(job.metadata.uid):
             return None
         import yaml  # only for jobs that another operator started
 
@@ -178,12 +179,11 @@ class Revisions:
             self._known.popitem(last=False)
 
 
-def revision_of(job: TrainJob, job_set: JobSet | None) -> str:
-    """The name of the revision that a job is bound to: its JobSet's word first, its status repeats it."""
-    if job_set is not None and job_set.is_controlled_by(job.metadata.uid):
-        named = job_set.metadata.annotation(REVISION_ANNOTATION)
-        if named:
-            return named
+def revision_of(job: TrainJob, workload: Workload | None) -> str:
+    """The name of the revision that a job is bound to: its workload's word first, its status repeats it."""
+    named = workload.metadata.annotation(RUNTIME_REVISION) if workload is not None else None
+    if named:
+        return named
     return (job.status.runtime_revision if job.status else None) or ""
 
 

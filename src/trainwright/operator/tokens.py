@@ -12,11 +12,10 @@ from typing import Any
 
 import msgspec
 
-from trainwright.api.metadata import ObjectMeta, OwnerReference
+from trainwright.api.metadata import ObjectMeta, OwnerReference, PartialObjectMetadata
 from trainwright.api.resources import JOB_SETS, JOBS, PODS, TRAIN_JOBS, Resource
 from trainwright.client import Client, NotFound
 from trainwright.controlloop import Clock
-from trainwright.operator.views import Partial
 
 TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False)
 GOOD_SECONDS = 60.0
@@ -107,6 +106,7 @@ class Tokens:
 
     async def _look(self, resource: Resource, name: str, namespace: str) -> ObjectMeta | None:
         try:
-            return (await self._client.get(resource, name, namespace, decode=Partial, metadata_only=True)).metadata
+            found = await self._client.get(resource, name, namespace, decode=PartialObjectMetadata, metadata_only=True)
         except NotFound:
             return None
+        return found.metadata

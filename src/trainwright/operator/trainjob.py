@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
@@ -17,21 +18,24 @@ from trainwright.api.times import moment_of
 from trainwright.api.trainjob import COMPLETE, FAILED, TrainJob
 from trainwright.client import ApiError, Client, Conflict, DeleteOptions, NotFound
 from trainwright.client.errors import TooManyRequests, UnknownOutcome, not_served
-from trainwright.controlloop import After, Done, Key, NotYet, Outcome, key_of
-from trainwright.operator.applier import Applier, NotWritten, is_controlled_by
+from trainwright.controlloop import After, Done, Key, NotYet, Outcome, Source, key_of
+from trainwright.operator.applier import Applier, NotWritten
 from trainwright.operator.events import Events
 from trainwright.operator.revisions import TTL_ANNOTATION, Revisions, revision_of
 from trainwright.operator.statuses import write_status
 from trainwright.operator.views import Views
 from trainwright.pipeline import (
     Framework,
-    JobSet,
     KeyMaterial,
+    NamedWatch,
+    ObjectName,
     Observed,
     PipelineError,
     RuntimeNotSupported,
+    Workload,
     build,
     status,
+    workload_of,
 )
 
 CONTROLLER = "trainjob_controller"
@@ -97,13 +101,12 @@ class TrainJobReconciler:
 
     # Converging
 
-    async def _converge(self, job: TrainJob) -> tuple[str, JobSet | None]:
+    async def _converge(self, job: TrainJob) -> tuple[str, Workload | None]:
         """Resolve, build, write. Returns the name of the revision that the job runs from, and its JobSet."""
         if job.spec is None:
             raise RuntimeNotSupported("")
         if not self._views.job_sets.is_served:
             raise PipelineError(not_served(JOB_SETS.group_resource))
-        present = self._views.job_sets.store.get(key_of(job))
         job_set = self._job_set_of(job)
         try:
             revision = await self._revisions.ensure(job, job_set)
@@ -111,36 +114,35 @@ class TrainJobReconciler:
             if isinstance(error, (Conflict, TooManyRequests, UnknownOutcome)):
                 raise
             raise NotWritten("ControllerRevision for TrainJob", job.metadata.name, error) from error
+        children, taken = self._names_of(job)
         observed = Observed(
-            jobset=present,
-            pod_group_exists=self._has_pod_group(job),
+            workload=job_set,
+            children=children,
+            taken=taken,
             ca_certificate=self._ca_certificate(),
             runtime_revision=revision.name,
         )
-        runs = job_set is not None and not job_set.is_suspended and not job.is_suspended
-        if runs:  # only what lies beside it is put right; a Secret waits for the next start (D15)
-            observed = msgspec.structs.replace(observed, jobset=None)
         plan = build(job, revision.runtime, observed, self._framework, self._keys)  # pure
-        objects = [item for item in plan.objects if not runs or item.object["kind"] == "ConfigMap"]
         try:
-            applied = await self._applier.apply(objects, job, has_job_set=job_set is not None)
+            applied = await self._applier.apply(plan.objects, job, has_job_set=job_set is not None)
         except NotWritten as error:
-            if job_set is None or not error.is_about_immutability or not _is_at_rest(job_set):
+            if job_set is None or not error.is_about_immutability or not job_set.status.is_at_rest:
                 raise
             await self._delete(job_set)  # nothing of it runs: a JobSet as it is wanted now takes its place
             return revision.name, job_set
-        job_set = applied.job_set or job_set
+        if applied.job_set is not None:
+            job_set = workload_of(job, [(self._named(), applied.job_set)], self._framework)
         self._remember(job, job_set, applied.config_maps, observed.ca_certificate)
         return revision.name, job_set
 
-    def _is_converged(self, job: TrainJob, job_set: JobSet) -> bool:
+    def _is_converged(self, job: TrainJob, job_set: Workload) -> bool:
         """What we last built is there as we left it; while the JobSet runs, that it is there is enough."""
         built = self._built.get(key_of(job))
         if built is None or built.uid != job.metadata.uid or built.ca_certificate != self._ca_certificate():
             return False
         if any(self._version_of_config_map(job, name) != version for name, version in built.config_maps.items()):
             return False
-        if not job.is_suspended and not job_set.is_suspended:
+        if not job.is_suspended and not job_set.status.is_suspended:
             return True
         return (built.generation, built.job_set_uid, built.job_set_generation) == (
             job.metadata.generation,
@@ -149,7 +151,7 @@ class TrainJobReconciler:
         )
 
     def _remember(
-        self, job: TrainJob, job_set: JobSet | None, config_maps: dict[str, str], ca_certificate: str
+        self, job: TrainJob, job_set: Workload | None, config_maps: dict[str, str], ca_certificate: str
     ) -> None:
         if job_set is not None:
             ours, theirs = job.metadata, job_set.metadata
@@ -159,11 +161,11 @@ class TrainJobReconciler:
 
     # Ending
 
-    async def _clean_up(self, job: TrainJob, job_set: JobSet | None) -> Outcome:
+    async def _clean_up(self, job: TrainJob, job_set: Workload | None) -> Outcome:
         """Finished is a latch (D7). Repeats until nothing of the job runs (D6); then its time to live counts (D28)."""
         self._built.pop(key_of(job), None)
         outcome = await self._write_status(job, job_set)
-        if job_set is not None and not job_set.is_finished:
+        if job_set is not None and not job_set.status.is_finished:
             if not job_set.metadata.is_being_deleted:
                 await self._delete(job_set)
             return After(CLEAN_UP_SECONDS)
@@ -181,7 +183,7 @@ class TrainJobReconciler:
             pass
         return Done()
 
-    async def _delete(self, job_set: JobSet) -> None:
+    async def _delete(self, job_set: Workload) -> None:
         metadata = job_set.metadata
         options = DeleteOptions(uid=metadata.uid, propagation="Background")
         try:
@@ -189,7 +191,7 @@ class TrainJobReconciler:
         except NotFound:
             pass
 
-    def _time_to_live(self, job: TrainJob, job_set: JobSet | None) -> float | None:
+    def _time_to_live(self, job: TrainJob, job_set: Workload | None) -> float | None:
         """Seconds until the finished job is to be deleted; None when it is to stay."""
         text = job.metadata.annotation(TTL_ANNOTATION) or self._time_to_live_of_runtime(job, job_set)
         if text is None or not text.isdecimal():
@@ -200,7 +202,7 @@ class TrainJobReconciler:
         lived = (self._now() - moment_of(end.last_transition_time)).total_seconds()
         return max(0.0, int(text) - lived)
 
-    def _time_to_live_of_runtime(self, job: TrainJob, job_set: JobSet | None) -> str | None:
+    def _time_to_live_of_runtime(self, job: TrainJob, job_set: Workload | None) -> str | None:
         """The runtime's word as the job met it, or, when that revision is gone already, as it is now."""
         namespace, ref = job.metadata.namespace, job.spec.runtime_ref if job.spec else None
         found = self._views.revisions.store.get(Key(namespace, revision_of(job, job_set)))
@@ -213,16 +215,18 @@ class TrainJobReconciler:
     # Telling
 
     async def _write_status(
-        self, job: TrainJob, job_set: JobSet | None, *, revision: str = "", problem: PipelineError | str | None = None
+        self, job: TrainJob, job_set: Workload | None, *, revision: str = "", problem: PipelineError | str | None = None
     ) -> Outcome:
         """Status last, once, and only when it says something new (I6). At the deadline the JobSet goes with it."""
-        update = status(job, job_set, self._now(), runtime_revision=revision, problem=problem)
+        update = status(
+            job, job_set.status if job_set else None, self._now(), runtime_revision=revision, problem=problem
+        )
         await write_status(self._client, job, update.status)
-        if update.delete_jobset and job_set is not None:
+        if update.delete_workload and job_set is not None:
             return After(1.0)  # finished now: the pass that sees the stored status cleans up
         return Done() if update.look_again_after is None else After(update.look_again_after)
 
-    async def _explain(self, job: TrainJob, job_set: JobSet | None, error: PipelineError | NotWritten) -> Outcome:
+    async def _explain(self, job: TrainJob, job_set: Workload | None, error: PipelineError | NotWritten) -> Outcome:
         """Says in an event and in the status why the job does not go on, and comes back with growing delay (D20)."""
         text = str(error)
         short = text[:EVENT_ERROR_LENGTH] + (" ..." if len(text) > EVENT_ERROR_LENGTH else "")
@@ -243,24 +247,29 @@ class TrainJobReconciler:
         same = live.metadata.uid == job.metadata.uid
         return live if same and live.is_ours and not live.is_being_deleted and not live.is_finished else None
 
-    def _job_set_of(self, job: TrainJob) -> JobSet | None:
-        job_set = self._views.job_sets.store.get(key_of(job))
-        return job_set if job_set is not None and job_set.is_controlled_by(job.metadata.uid) else None
+    def _named(self) -> NamedWatch:
+        return next(named for named in self._framework.watches if named.watch.resource is JOB_SETS)
 
-    def _has_pod_group(self, job: TrainJob) -> bool:
-        for source in (self._views.pod_groups, self._views.volcano_pod_groups):
+    def _job_set_of(self, job: TrainJob) -> Workload | None:
+        found = self._views.job_sets.store.get(key_of(job))
+        return workload_of(job, [(self._named(), found)], self._framework) if found is not None else None
+
+    def _names_of(self, job: TrainJob) -> tuple[frozenset[ObjectName], frozenset[ObjectName]]:
+        """Of the objects with the job's name, those that are this job's and those that are somebody else's."""
+        ours: set[ObjectName] = set()
+        theirs: set[ObjectName] = set()
+        sources: tuple[Source[Any], ...] = (
+            self._views.job_sets,
+            self._views.pod_groups,
+            self._views.volcano_pod_groups,
+        )
+        for source in sources:
             found = source.store.get(key_of(job))
-            if found is not None and is_controlled_by(found.metadata, job):
-                return True
-        return False
+            if found is not None:
+                name = ObjectName(source.resource.api_version, source.resource.kind, job.metadata.name)
+                (ours if found.metadata.is_controlled_by(job.metadata.uid) else theirs).add(name)
+        return frozenset(ours), frozenset(theirs)
 
     def _version_of_config_map(self, job: TrainJob, name: str) -> str | None:
         found = self._views.config_maps.store.get(Key(job.metadata.namespace, name))
         return found.metadata.resource_version if found is not None else None
-
-
-def _is_at_rest(job_set: JobSet) -> bool:
-    """Suspended, and no pod of it is left: it can be replaced without anybody losing work."""
-    return job_set.is_suspended and not any(
-        entry.active or entry.ready for entry in job_set.status.replicated_jobs_status or ()
-    )

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from trainwright.api.metadata import ObjectMeta
+from trainwright.api.metadata import ObjectMeta, PartialObjectMetadata
 from trainwright.api.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     CONFIG_MAPS,
@@ -25,22 +25,14 @@ from trainwright.api.resources import (
     Resource,
 )
 from trainwright.api.trainjob import RuntimeRef, TrainJob, TrainJobSpec
-from trainwright.api.wellknown import RUNTIME_REVISION
 from trainwright.controlloop import Source
-from trainwright.pipeline import JobSet
-from trainwright.pipeline.build import MANAGED_BY, MANAGED_BY_LABEL
+from trainwright.pipeline.ownership import BUILT_BY_US
+from trainwright.plugins.jobset import StoredJobSet
 
 BY_RUNTIME = "runtime"
 BY_RUNTIME_LABEL = "runtime label"
 RUNTIME_LABEL = "trainer.kubeflow.org/runtime"  # a hash of kind and name: names may be longer than label values
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-REVISION_ANNOTATION = RUNTIME_REVISION
-
-
-class Partial(msgspec.Struct, frozen=True):
-    """Any object by its metadata alone."""
-
-    metadata: ObjectMeta = ObjectMeta()
 
 
 def thin_metadata(metadata: ObjectMeta) -> ObjectMeta:
@@ -63,12 +55,12 @@ def thin_train_job(job: TrainJob) -> TrainJob:
     return msgspec.structs.replace(job, metadata=thin_metadata(job.metadata), spec=spec)
 
 
-def thin_job_set(job_set: JobSet) -> JobSet:
+def thin_job_set(job_set: StoredJobSet) -> StoredJobSet:
     return msgspec.structs.replace(job_set, metadata=thin_metadata(job_set.metadata))
 
 
-def thin_partial(thing: Partial) -> Partial:
-    return Partial(thin_metadata(thing.metadata))
+def thin_partial(thing: PartialObjectMetadata) -> PartialObjectMetadata:
+    return PartialObjectMetadata(thin_metadata(thing.metadata))
 
 
 def runtime_key(ref: RuntimeRef, namespace: str) -> str:
@@ -93,7 +85,7 @@ def runtime_labels_of(job: TrainJob) -> Iterable[str]:
     return (f"{job.metadata.namespace}/{runtime_label(ref.kind, ref.name)}",)
 
 
-def revision_labels_of(revision: Partial) -> Iterable[str]:
+def revision_labels_of(revision: PartialObjectMetadata) -> Iterable[str]:
     return (f"{revision.metadata.namespace}/{revision.metadata.label(RUNTIME_LABEL)}",)
 
 
@@ -107,21 +99,21 @@ class Views:
             thin=thin_train_job,
             indexes={BY_RUNTIME: runtimes_of, BY_RUNTIME_LABEL: runtime_labels_of},
         )
-        self.job_sets: Source[JobSet] = Source(JOB_SETS, JobSet, thin=thin_job_set)
-        self.runtimes: Source[Partial] = _metadata(TRAINING_RUNTIMES)
-        self.cluster_runtimes: Source[Partial] = _metadata(CLUSTER_TRAINING_RUNTIMES)
-        self.config_maps: Source[Partial] = _metadata(CONFIG_MAPS, label_selector=f"{MANAGED_BY_LABEL}={MANAGED_BY}")
-        self.revisions: Source[Partial] = Source(
+        self.job_sets: Source[StoredJobSet] = Source(JOB_SETS, StoredJobSet, thin=thin_job_set)
+        self.runtimes: Source[PartialObjectMetadata] = _metadata(TRAINING_RUNTIMES)
+        self.cluster_runtimes: Source[PartialObjectMetadata] = _metadata(CLUSTER_TRAINING_RUNTIMES)
+        self.config_maps: Source[PartialObjectMetadata] = _metadata(CONFIG_MAPS, label_selector=BUILT_BY_US)
+        self.revisions: Source[PartialObjectMetadata] = Source(
             CONTROLLER_REVISIONS,
-            Partial,
+            PartialObjectMetadata,
             metadata_only=True,
-            label_selector=f"{MANAGED_BY_LABEL}={MANAGED_BY},{RUNTIME_LABEL}",
+            label_selector=f"{BUILT_BY_US},{RUNTIME_LABEL}",
             indexes={BY_RUNTIME_LABEL: revision_labels_of},
             thin=thin_partial,
         )
-        self.pod_groups: Source[Partial] = _metadata(POD_GROUPS)
-        self.volcano_pod_groups: Source[Partial] = _metadata(VOLCANO_POD_GROUPS)
+        self.pod_groups: Source[PartialObjectMetadata] = _metadata(POD_GROUPS)
+        self.volcano_pod_groups: Source[PartialObjectMetadata] = _metadata(VOLCANO_POD_GROUPS)
 
 
-def _metadata(resource: Resource, label_selector: str | None = None) -> Source[Partial]:
-    return Source(resource, Partial, metadata_only=True, label_selector=label_selector, thin=thin_partial)
+def _metadata(resource: Resource, label_selector: str | None = None) -> Source[PartialObjectMetadata]:
+    return Source(resource, PartialObjectMetadata, metadata_only=True, label_selector=label_selector, thin=thin_partial)

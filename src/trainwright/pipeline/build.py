@@ -1,27 +1,32 @@
 """TrainJob + runtime + what exists → the objects to write.
 
-The one function that `render`, `explain`, the webhook's dry run and the reconciler share. Pure: same inputs, same
-bytes (I9). Objects come out in the order they must be written: what pods mount before the pods, the JobSet last.
+The one function that `render`, `explain`, the webhook's dry run and the reconciler share. Pure: the same inputs give
+the same bytes. Objects come out in the order they must be written: what pods mount before the pods, the workload last.
+
+Which of a plugin's objects are written is decided here, by the intention and by what exists:
+
+    workload                    unless it runs: neither it nor the TrainJob is suspended
+    repair=NEVER, and Secrets   unless the workload runs
+    repair=MISSING              when it is missing, and while the TrainJob is suspended
+    repair=CHANGED              always; who writes it compares, and leaves alone what is so already
 """
 
 from __future__ import annotations
 
-from trainwright.api.metadata import controller_reference
-from trainwright.api.resources import TRAIN_JOBS
+from collections.abc import Iterable
+
+from trainwright.api.resources import CONFIG_MAPS, SECRETS
 from trainwright.api.runtime import TrainingRuntime
 from trainwright.api.trainjob import RuntimeRef, TrainJob
-from trainwright.pipeline.errors import NameTaken, RuntimeNotSupported, TemplateInvalid
+from trainwright.api.wellknown import RUNTIME_REVISION
+from trainwright.pipeline.errors import NameTaken, PluginFailed, RuntimeNotSupported, TemplateInvalid, TwoWorkloads
 from trainwright.pipeline.framework import Framework
-from trainwright.pipeline.info import make_info
-from trainwright.pipeline.plan import Intention, KeyMaterial, Observed, Plan
-from trainwright.pipeline.provenance import NO_TRACE, TRAIN_JOB, Origin, Tracer
-from trainwright.schema.jsonobject import Json
+from trainwright.pipeline.info import Info, make_info
+from trainwright.pipeline.ownership import own
+from trainwright.pipeline.plan import Apply, CreateOnce, Intention, KeyMaterial, ObjectName, Observed, Plan, Repair
+from trainwright.pipeline.provenance import NO_TRACE, PLUGIN, TRAIN_JOB, Origin, Tracer
+from trainwright.pipeline.workload import WORKLOAD_ANNOTATION
 
-TRAINJOB_NAME_LABEL = "trainer.kubeflow.org/trainjob-name"
-MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
-MANAGED_BY = "trainwright"
-
-_ORDER = {"ConfigMap": 0, "Secret": 1, "PodGroup": 3, "JobSet": 4}
 _RUNTIMES = ("TrainingRuntime.trainer.kubeflow.org", "ClusterTrainingRuntime.trainer.kubeflow.org")
 
 
@@ -43,34 +48,96 @@ def build(
 ) -> Plan:
     """The plan for one TrainJob; raises `PipelineError`."""
     name = job.metadata.name
-    if observed.jobset is not None and not observed.jobset.is_controlled_by(job.metadata.uid):
-        raise NameTaken("JobSet", name)
     info = make_info(job, runtime, observed, keys, trace)
     if info.unmatched:
         raise TemplateInvalid("; ".join(info.unmatched))
     framework.prepare(info)
-    built = sorted(framework.build(info), key=lambda item: _ORDER.get(item[1].object["kind"], 2))
+    built = sorted(((plugin, _settled(it)) for plugin, it in framework.build(info)), key=lambda item: _order(item[1]))
+    _check(built, job, framework)
     for _, intention in built:
         intention.object["metadata"]["namespace"] = job.metadata.namespace
     trace.mark(Origin(TRAIN_JOB, name, "metadata.namespace"))
     for _, intention in built:
-        _own(intention, job)
+        own(intention.object, job)
     trace.mark(Origin(TRAIN_JOB, name, "metadata.name"))
+    for plugin, intention in built:
+        if _is_workload(intention):
+            _sign(intention, plugin, observed)
+            trace.mark(Origin(PLUGIN, plugin, "build"))
+    due = [(plugin, intention) for plugin, intention in built if _is_due(intention, info)]
+    for _, intention in due:
+        if ObjectName.of(intention.object) in observed.taken:
+            raise NameTaken(intention.object["kind"], intention.object["metadata"]["name"])
     return Plan(
-        objects=[intention for _, intention in built], built_by=[plugin for plugin, _ in built], warnings=info.warnings
+        objects=[intention for _, intention in due],
+        built_by=[plugin for plugin, _ in due],
+        warnings=info.warnings,
+        repaired={
+            ObjectName.of(intention.object): intention.repair
+            for _, intention in built
+            if not _is_workload(intention) and intention.repair is not Repair.NEVER
+        },
     )
 
 
-def _own(intention: Intention, job: TrainJob) -> None:
+def _settled(intention: Intention) -> Intention:
+    """A Secret is created when a workload starts, and never read, applied or repaired."""
+    if _is_of(intention, SECRETS.api_version, SECRETS.kind):
+        return CreateOnce(intention.object, Repair.NEVER)
+    return intention
+
+
+def _order(intention: Intention) -> int:
+    if _is_workload(intention):
+        return 3
+    if _is_of(intention, CONFIG_MAPS.api_version, CONFIG_MAPS.kind):
+        return 0
+    return 1 if _is_of(intention, SECRETS.api_version, SECRETS.kind) else 2
+
+
+def _check(built: Iterable[tuple[str, Intention]], job: TrainJob, framework: Framework) -> None:
+    """One workload at most, of the TrainJob's name, and only kinds that a plugin names."""
+    workloads: list[str] = []
+    for plugin, intention in built:
+        api_version, kind, name = ObjectName.of(intention.object)
+        named = [it for it in framework.watches if it.watch.is_of(api_version, kind)]
+        if not named and not _is_of(intention, SECRETS.api_version, SECRETS.kind):
+            _refuse(plugin, framework, f"it builds a {kind} of {api_version}, which no plugin names in watches()")
+        if _is_workload(intention):
+            workloads.append(plugin)
+            if not any(it.plugin == plugin and it.watch.workload for it in named):
+                _refuse(plugin, framework, f"its watches() do not say that a {kind} of {api_version} is a workload")
+            if name != job.metadata.name:
+                _refuse(plugin, framework, f'the workload {kind} "{name}" must have the name of the TrainJob')
+    if len(workloads) > 1:
+        raise TwoWorkloads(*workloads[:2])
+
+
+def _refuse(plugin: str, framework: Framework, why: str) -> None:
+    raise framework.unwatchable.get(plugin) or PluginFailed(plugin, "build", why)
+
+
+def _sign(intention: Intention, plugin: str, observed: Observed) -> None:
+    """Write on the workload who built it, and from which revision of the runtime."""
     metadata = intention.object["metadata"]
-    metadata["labels"] = {
-        **(metadata.get("labels") or {}),
-        MANAGED_BY_LABEL: MANAGED_BY,
-        TRAINJOB_NAME_LABEL: job.metadata.name,
-    }
-    metadata["ownerReferences"] = [owner_reference(job)]
+    annotations = {**(metadata.get("annotations") or {}), WORKLOAD_ANNOTATION: plugin}
+    if observed.runtime_revision:
+        annotations[RUNTIME_REVISION] = observed.runtime_revision
+    metadata["annotations"] = annotations
 
 
-def owner_reference(job: TrainJob) -> Json:
-    """What makes an object this TrainJob's: the garbage collector follows the uid."""
-    return controller_reference(TRAIN_JOBS, job.metadata)
+def _is_due(intention: Intention, info: Info) -> bool:
+    """Whether the object is written now; the table at the top of this file."""
+    if _is_workload(intention) or intention.repair is Repair.NEVER:
+        return not info.workload_is_running
+    if intention.repair is Repair.MISSING:
+        return info.job.is_suspended or ObjectName.of(intention.object) not in info.observed.children
+    return True
+
+
+def _is_workload(intention: Intention) -> bool:
+    return isinstance(intention, Apply) and intention.workload
+
+
+def _is_of(intention: Intention, api_version: str, kind: str) -> bool:
+    return bool(intention.object["apiVersion"] == api_version and intention.object["kind"] == kind)

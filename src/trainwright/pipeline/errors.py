@@ -4,8 +4,11 @@ PipelineError             the message is for the user: it ends in `status.messag
 ├── RuntimeNotSupported   `runtimeRef` names a kind that is no runtime: final, the job has Failed
 ├── RuntimeNotFound       the runtime is not there (yet)
 ├── TemplateInvalid       the runtime's template cannot carry this TrainJob
-├── NameTaken             an object of this name exists and belongs to somebody else (I2)
-└── PluginFailed          a plugin raised; the message names it and its phase
+├── NameTaken             an object of this name exists and belongs to somebody else
+├── TwoWorkloads          two plugins build the workload of one TrainJob
+├── WorkloadUnknown       there is a workload, and nobody can say what became of it
+├── PluginFailed          a plugin raised, or gave what cannot be used; the message names it and its phase
+└── PluginUnusable        a plugin cannot take part at all; said at the start, before any job
 """
 
 from __future__ import annotations
@@ -49,11 +52,25 @@ class NameTaken(PipelineError):
         )
 
 
+class TwoWorkloads(PipelineError):
+    """A TrainJob has one workload; which of two would report its status is not ours to guess."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(
+            f"plugins {first} and {second} both build the workload of this TrainJob; "
+            "disable one of them (plugins.disabledPlugins)"
+        )
+
+
+class WorkloadUnknown(PipelineError):
+    """The workload exists and its status cannot be told: nothing is built or deleted until it can."""
+
+
 class PluginFailed(PipelineError):
     """A plugin raised where it should have decided; other jobs go on."""
 
-    def __init__(self, plugin: str, phase: str, cause: BaseException) -> None:
-        super().__init__(f"plugin {plugin} failed in {phase}: {cause or type(cause).__name__}")
+    def __init__(self, plugin: str, phase: str, cause: BaseException | str) -> None:
+        super().__init__(f"plugin {plugin} failed in {phase}: {str(cause) or type(cause).__name__}")
         self.plugin = plugin
         self.phase = phase
 

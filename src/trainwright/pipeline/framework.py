@@ -1,4 +1,4 @@
-"""The phases of a build, and what a plugin must have to take part in each.
+"""The eight extension points, and what a plugin must have to take part in each.
 
 A plugin is any object with a `name` and the methods of the extension points it cares about; there is nothing to
 inherit. The framework sorts plugins into phases by `isinstance` once, keeping their order, and walks the phases for
@@ -6,21 +6,25 @@ every build:
 
     enforce_ml_policy → enforce_pod_group_policy → enforce_pod_spec → sync_template → build
 
-`validate` runs apart from these, on a template that no plugin has touched. All phases are pure: what a plugin needs
-to know is in `Info`, what it decides goes into `Info` or comes back. A plugin that raises ends this job's build with
-its name and phase.
+Three run apart from a build: `validate` at admission, on a template that no plugin has touched; `status` whenever the
+workload that the plugin built has changed; `watches` once, to name the kinds that the plugin's objects live in. All
+are pure: what a plugin needs to know is in its arguments, what it decides goes into `Info` or comes back. A plugin
+that raises ends this job's pass with its name and phase; one that raises in `watches` is kept in
+`Framework.unwatchable`, and concerns only the jobs that need it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from trainwright.api.trainjob import TrainJob
+from trainwright.api.resources import SECRETS
+from trainwright.api.trainjob import COMPLETE, FAILED, TrainJob
 from trainwright.pipeline.errors import PipelineError, PluginFailed
 from trainwright.pipeline.info import Info
 from trainwright.pipeline.plan import Intention
 from trainwright.pipeline.provenance import PLUGIN, Origin
+from trainwright.pipeline.workload import Watch, WorkloadStatus
 from trainwright.schema.errors import FieldError
 
 
@@ -68,7 +72,11 @@ class SyncsTemplate(Protocol):
 
 @runtime_checkable
 class BuildsObjects(Protocol):
-    """Yields objects to write. Owner reference, namespace and ownership labels are added to each."""
+    """Yields the objects it wants there to be; which of them are written now is for the build to decide.
+
+    Owner reference, namespace and ownership labels are added to each. A plugin that builds the workload of a TrainJob
+    in place of the JobSet plugin says so before, by `info.claim_workload(self.name)` in an earlier phase.
+    """
 
     name: str
 
@@ -84,6 +92,24 @@ class Validates(Protocol):
     def validate(self, info: Info, job: TrainJob, old: TrainJob | None) -> Iterator[FieldError | str]: ...
 
 
+@runtime_checkable
+class ReportsStatus(Protocol):
+    """Says what became of a workload that it built; `workload` is decoded as its `Watch` says."""
+
+    name: str
+
+    def status(self, job: TrainJob, workload: Any) -> WorkloadStatus: ...
+
+
+@runtime_checkable
+class NamesWatches(Protocol):
+    """Names the kinds that its objects live in. What no plugin names is neither watched nor written."""
+
+    name: str
+
+    def watches(self) -> Iterable[Watch]: ...
+
+
 EXTENSION_POINTS = (
     EnforcesMLPolicy,
     EnforcesPodGroupPolicy,
@@ -91,20 +117,51 @@ EXTENSION_POINTS = (
     SyncsTemplate,
     BuildsObjects,
     Validates,
+    ReportsStatus,
+    NamesWatches,
 )
 
 
-class Framework:
-    """An ordered set of plugins, sorted into phases."""
+class NamedWatch(NamedTuple):
+    """A watch, and the plugin that named it."""
 
-    def __init__(self, plugins: Sequence[Plugin]) -> None:
+    plugin: str
+    watch: Watch
+
+
+class Framework:
+    """An ordered set of plugins, sorted into phases.
+
+    `digest` stands for the plugins that do not ship with Trainwright; it is empty when there are none. Workloads
+    carry it, so that a resumed TrainJob can tell that they changed.
+    """
+
+    def __init__(self, plugins: Sequence[Plugin], *, digest: str = "") -> None:
         self.plugins = tuple(plugins)
+        self.digest = digest
         self._ml_policy = [p for p in plugins if isinstance(p, EnforcesMLPolicy)]
         self._pod_group_policy = [p for p in plugins if isinstance(p, EnforcesPodGroupPolicy)]
         self._pod_spec = [p for p in plugins if isinstance(p, EnforcesPodSpec)]
         self._sync = [p for p in plugins if isinstance(p, SyncsTemplate)]
         self._build = [p for p in plugins if isinstance(p, BuildsObjects)]
         self._validate = [p for p in plugins if isinstance(p, Validates)]
+        self._status = {p.name: p for p in plugins if isinstance(p, ReportsStatus)}
+        self.watches: tuple[NamedWatch, ...] = ()
+        self.unwatchable: dict[str, PluginFailed] = {}
+        """Plugins whose `watches` failed."""
+        for plugin in plugins:
+            if isinstance(plugin, NamesWatches):
+                self._name_watches(plugin)
+
+    def _name_watches(self, plugin: NamesWatches) -> None:
+        try:
+            watches = list(plugin.watches())
+            for watch in watches:
+                _check(watch, reports=plugin.name in self._status)
+        except Exception as error:  # noqa: BLE001 - the call into a plugin: the other plugins go on
+            self.unwatchable[plugin.name] = PluginFailed(plugin.name, "watches", error)
+        else:
+            self.watches += tuple(NamedWatch(plugin.name, watch) for watch in watches)
 
     def prepare(self, info: Info) -> None:
         """Every phase that changes the template, in order."""
@@ -127,6 +184,31 @@ class Framework:
         """What every plugin has to say, in the plugins' order."""
         for plugin in self._validate:
             yield from _call(plugin, "validate", info, plugin.validate, info, info.job, old)
+
+    def report(self, plugin: str, job: TrainJob, workload: Any) -> WorkloadStatus:
+        """What became of a workload, in the words of the plugin that built it."""
+        try:
+            status = self._status[plugin].status(job, workload)
+        except Exception as error:  # the call into a plugin
+            raise PluginFailed(plugin, "status", error) from error
+        if not isinstance(status, WorkloadStatus):
+            raise PluginFailed(plugin, "status", f"it gave {status!r}, which is no WorkloadStatus")
+        if status.end is not None and not (status.end.type in (COMPLETE, FAILED) and status.end.is_true):
+            raise PluginFailed(plugin, "status", f"an end is a true {COMPLETE} or {FAILED}, not {status.end.type}")
+        return status
+
+
+def _check(watch: Watch, *, reports: bool) -> None:
+    if not isinstance(watch, Watch):
+        raise TypeError(f"{watch!r} is no Watch")
+    if watch.resource.group_resource == SECRETS.group_resource:
+        raise ValueError("Secrets are created and never read, so they cannot be watched")
+    if not watch.resource.namespaced:
+        raise ValueError(f"{watch.resource.group_resource} has no namespace: a TrainJob cannot own objects of it")
+    if "metadata" not in getattr(watch.decode, "__struct_fields__", ()):
+        raise TypeError(f"{watch.decode!r} is no msgspec Struct with metadata")
+    if watch.workload and not reports:
+        raise ValueError(f"{watch.resource.kind} can be a workload, and the plugin has no method status")
 
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from typing import Any
 
 from trainwright.api.runtime import MLPolicy, PodGroupPolicy, TrainingRuntime
 from trainwright.api.trainjob import Trainer, TrainJob, TrainJobSpec
-from trainwright.pipeline.errors import TemplateInvalid
+from trainwright.pipeline.errors import TemplateInvalid, TwoWorkloads
 from trainwright.pipeline.generations import fit, merge, patches_of
 from trainwright.pipeline.plan import KeyMaterial, MaskedKeys, Observed
 from trainwright.pipeline.podset import (
@@ -72,6 +72,8 @@ class Info:
         self.command_origin = Origin(TRAIN_JOB, job.metadata.name, "spec.trainer.command")
         self.args = trainer.args
         """The trainer's arguments; None leaves the template's."""
+        self.workload_plugin: str | None = None
+        """Who builds the workload; None leaves it to the JobSet plugin."""
         self.warnings: list[str] = []
         """What a user should know though nothing is wrong; plugins may add to it."""
         self.unmatched: list[str] = []
@@ -91,10 +93,16 @@ class Info:
         return {"metadata": {"labels": self.labels, "annotations": self.annotations}, "spec": self.spec}
 
     @property
-    def jobset_is_running(self) -> bool:
-        """The JobSet exists and neither it nor the TrainJob is suspended: nothing of it is written."""
-        jobset = self.observed.jobset
-        return jobset is not None and not jobset.is_suspended and not self.job.is_suspended
+    def workload_is_running(self) -> bool:
+        """The workload exists, and neither it nor the TrainJob is suspended: it is left alone."""
+        workload = self.observed.workload
+        return workload is not None and not workload.status.is_suspended and not self.job.is_suspended
+
+    def claim_workload(self, plugin: str) -> None:
+        """`plugin` builds this TrainJob's workload, in place of the JobSet plugin."""
+        if self.workload_plugin not in (None, plugin):
+            raise TwoWorkloads(str(self.workload_plugin), plugin)
+        self.workload_plugin = plugin
 
     @property
     def trainer(self) -> PodSet | None:

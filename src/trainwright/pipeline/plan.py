@@ -7,59 +7,42 @@ writing is the caller's part.
 
 from __future__ import annotations
 
-from typing import Protocol
+import enum
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from trainwright.api.metadata import Condition, ObjectMeta, is_true
-from trainwright.api.trainjob import JobStatus
+from trainwright.pipeline.workload import Workload
 from trainwright.schema.jsonobject import Json
 
 
-class JobSetSpec(msgspec.Struct, frozen=True):
-    suspend: bool | None = None
+class ObjectName(NamedTuple):
+    """One object in the TrainJob's namespace."""
 
+    api_version: str
+    kind: str
+    name: str
 
-class JobSetStatus(msgspec.Struct, frozen=True, rename="camel"):
-    conditions: list[Condition] | None = None
-    replicated_jobs_status: list[JobStatus] | None = None
-    restarts: int = 0
-
-
-class JobSet(msgspec.Struct, frozen=True):
-    """What the pipeline reads of a JobSet; decodes from the object as the API server sends it."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: JobSetSpec = JobSetSpec()
-    status: JobSetStatus = JobSetStatus()
-
-    @property
-    def is_suspended(self) -> bool:
-        return bool(self.spec.suspend)
-
-    @property
-    def is_finished(self) -> bool:
-        return is_true(self.status.conditions, "Completed") or is_true(self.status.conditions, "Failed")
-
-    def is_controlled_by(self, uid: str) -> bool:
-        owner = self.metadata.controller
-        return owner is not None and owner.uid == uid
+    @classmethod
+    def of(cls, body: Json) -> ObjectName:
+        return cls(str(body["apiVersion"]), str(body["kind"]), str(body["metadata"]["name"]))
 
 
 class Observed(msgspec.Struct, frozen=True, kw_only=True):
     """What exists. The defaults are an empty cluster, which is what `render` shows."""
 
-    jobset: JobSet | None = None
-    """The JobSet of the TrainJob's name, whoever owns it."""
-    pod_group_exists: bool = False
-    ssh_secret_exists: bool = False
-    """The MPI Secret is known to be there and to be this TrainJob's (D15)."""
+    workload: Workload | None = None
+    """This TrainJob's workload."""
+    children: frozenset[ObjectName] = frozenset()
+    """This TrainJob's objects of the kinds that plugins watch."""
+    taken: frozenset[ObjectName] = frozenset()
+    """Objects with the TrainJob's name that belong to somebody else."""
     ca_certificate: str = ""
     """PEM text of the authority that signs the progress server's certificate."""
     priority_classes: frozenset[str] | None = None
     """The PriorityClasses there are; None when nobody has looked, and then nobody judges."""
     runtime_revision: str = ""
-    """The name of the ControllerRevision that the runtime was read from (D25)."""
+    """The name of the ControllerRevision that the runtime was read from."""
 
 
 class KeyMaterial(Protocol):
@@ -72,16 +55,33 @@ class KeyMaterial(Protocol):
         """`curve.cert`, a ZeroMQ CURVE certificate that is a function of the TrainJob's uid."""
 
 
+class Repair(enum.Enum):
+    """When an object is written beside a workload that runs."""
+
+    NEVER = "never"
+    """It waits for the next start. So do all Secrets: nobody reads them, so nobody knows whether they are missing."""
+    MISSING = "missing"
+    """It is put back when it is gone."""
+    CHANGED = "changed"
+    """It is put back when it is gone, and put right when it differs from what the build makes."""
+
+
 class Apply(msgspec.Struct, frozen=True):
     """Server-side apply this object, taking over conflicting fields."""
 
     object: Json
+    workload: bool = False
+    """This object runs the TrainJob's pods. It has the TrainJob's name; it is written when it is missing, while the
+    TrainJob is suspended and when it must be resumed, and left alone while it runs. `repair` is not asked.
+    """
+    repair: Repair = Repair.MISSING
 
 
 class CreateOnce(msgspec.Struct, frozen=True):
     """Create this object; if it is there already it is left as it is."""
 
     object: Json
+    repair: Repair = Repair.MISSING
 
 
 Intention = Apply | CreateOnce
@@ -94,6 +94,13 @@ class Plan(msgspec.Struct, frozen=True):
     built_by: list[str]
     """The plugin behind each object, position by position."""
     warnings: list[str]
+    repaired: dict[ObjectName, Repair] = {}
+    """Every object that belongs beside the running workload, written now or not."""
+
+    @property
+    def workload(self) -> Json | None:
+        """The workload, where it is to be written."""
+        return next((it.object for it in self.objects if isinstance(it, Apply) and it.workload), None)
 
 
 MASK = "<generated>"

@@ -89,6 +89,9 @@ class Trace:
     def follow(self, document: Any) -> None:
         self._document = document
 
+    def follows(self, document: Any) -> bool:
+        return document is self._document
+
     def mark(self, origin: Origin, source: Any = None) -> None:
         state = dict(leaves(self._document))
         places = dict(leaves(source)) if source is not None else {}

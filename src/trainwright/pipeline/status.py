@@ -1,8 +1,9 @@
-"""JobSet + TrainJob + time → the TrainJob's status.
+"""Workload + TrainJob + time → the TrainJob's status.
 
-In: the TrainJob with its last status, the JobSet if there is one, the time, and what went wrong in this pass if
-anything did. Out: the status to store and two decisions as data: when to look again, and whether the JobSet must go.
-Complete and Failed are latches (I3): once one of them is true, nothing here sets the other or takes it back.
+In: the TrainJob with its last status, what the plugin reports of its workload if there is one, the time, and what went
+wrong in this pass if anything did. Out: the status to store and two decisions as data: when to look again, and whether
+the workload must go. Complete and Failed are latches: once one of them is true, nothing here sets the other or takes
+it back.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import msgspec
 from trainwright.api.metadata import Condition, find_condition, is_true
 from trainwright.api.times import moment_of, rfc3339
 from trainwright.api.trainjob import COMPLETE, FAILED, SUSPENDED, JobStatus, TrainJob, TrainJobStatus
-from trainwright.pipeline.errors import PipelineError, RuntimeNotSupported
-from trainwright.pipeline.plan import JobSet
+from trainwright.pipeline.errors import PipelineError, RuntimeNotSupported, WorkloadUnknown
+from trainwright.pipeline.workload import WorkloadStatus
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 RUNTIME_NOT_SUPPORTED = "TrainingRuntimeNotSupported"
@@ -27,13 +28,13 @@ class StatusUpdate(msgspec.Struct, frozen=True):
     status: TrainJobStatus
     look_again_after: float | None
     """Seconds until the deadline; None when there is none to wait for."""
-    delete_jobset: bool
-    """The TrainJob ended before its JobSet did: the JobSet must be deleted, now and until it is gone (D6)."""
+    delete_workload: bool
+    """The TrainJob ended before its workload did: the workload must be deleted, now and until it is gone."""
 
 
 def status(
     job: TrainJob,
-    jobset: JobSet | None,
+    workload: WorkloadStatus | None,
     now: datetime,
     *,
     runtime_revision: str = "",
@@ -52,14 +53,14 @@ def status(
     elif is_true(conditions, SUSPENDED):
         _set(conditions, _condition(SUSPENDED, "False", "Resumed", "TrainJob is resumed", now))
     jobs_status = old.jobs_status
-    if jobset is not None:
-        jobs_status = jobset.status.replicated_jobs_status
-        if not _finished(conditions):
-            _copy_end(conditions, jobset)
+    if workload is not None:
+        jobs_status = workload.jobs
+        if workload.end is not None and not _finished(conditions):
+            _set(conditions, workload.end)  # with its own reason, message and time
     remaining = _remaining(job, conditions, now)
     if remaining is not None and remaining < 0:
         _set(conditions, _condition(FAILED, "True", DEADLINE_EXCEEDED, "TrainJob exceeded its active deadline", now))
-    state, message = _summary(job, jobset, conditions, problem)
+    state, message = _summary(job, workload, conditions, problem)
     folded = TrainJobStatus(
         conditions=conditions or None,
         jobs_status=jobs_status or None,
@@ -71,17 +72,8 @@ def status(
     return StatusUpdate(
         status=folded,
         look_again_after=max(remaining, 1.0) if remaining is not None and remaining >= 0 else None,
-        delete_jobset=jobset is not None and _finished(conditions) and not jobset.is_finished,
+        delete_workload=workload is not None and _finished(conditions) and not workload.is_finished,
     )
-
-
-def _copy_end(conditions: list[Condition], jobset: JobSet) -> None:
-    """The JobSet's end is the TrainJob's, with its reason, message and time."""
-    for theirs, ours in (("Completed", COMPLETE), (FAILED, FAILED)):
-        end = find_condition(jobset.status.conditions, theirs)
-        if end is not None and end.is_true:
-            _set(conditions, msgspec.structs.replace(end, type=ours))
-            return
 
 
 def _remaining(job: TrainJob, conditions: list[Condition], now: datetime) -> float | None:
@@ -97,22 +89,26 @@ def _remaining(job: TrainJob, conditions: list[Condition], now: datetime) -> flo
 
 
 def _summary(
-    job: TrainJob, jobset: JobSet | None, conditions: list[Condition], problem: PipelineError | str | None
+    job: TrainJob,
+    workload: WorkloadStatus | None,
+    conditions: list[Condition],
+    problem: PipelineError | str | None,
 ) -> tuple[str, str]:
-    """What `kubectl get trainjob` shows (D12): one word, and one sentence that says what is going on or what to do."""
+    """What `kubectl get trainjob` shows: one word, and one sentence that says what is going on or what to do."""
     for type in (COMPLETE, FAILED):
         end = find_condition(conditions, type)
         if end is not None and end.is_true:
             return type, end.message
-    jobs = (jobset.status.replicated_jobs_status if jobset else None) or []
-    started = any(item.ready or item.succeeded for item in jobs)
+    if isinstance(problem, WorkloadUnknown) and job.status is not None and job.status.state:
+        return job.status.state, str(problem)  # nobody knows better
+    started = workload is not None and any(item.ready or item.succeeded for item in workload.jobs)
     if problem is not None:
         return ("Running" if started else "Suspended" if job.is_suspended else "Pending"), str(problem)
     if job.is_suspended:
         return "Suspended", "TrainJob is suspended"
-    if jobset is None:
-        return "Pending", "waiting for the JobSet to be created"
-    return ("Running" if started else "Pending"), _progress(jobs, jobset.status.restarts)
+    if workload is None:
+        return "Pending", "waiting for the workload to be created"
+    return ("Running" if started else "Pending"), workload.message or _progress(workload.jobs, workload.restarts)
 
 
 def _progress(jobs: list[JobStatus], restarts: int) -> str:

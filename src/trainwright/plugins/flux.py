@@ -2,6 +2,8 @@
 
 The TrainJob's command becomes the argument of a script that joins the brokers and submits it from the first node.
 Brokers authenticate each other with a CURVE certificate that is the same for all pods of the job.
+
+The operator's role needs: create, get, list, patch and watch of `configmaps`, and create of `secrets`.
 """
 
 from __future__ import annotations
@@ -9,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from trainwright.api.resources import CONFIG_MAPS
 from trainwright.api.trainjob import TrainJob
 from trainwright.pipeline.info import Info
-from trainwright.pipeline.plan import Apply
+from trainwright.pipeline.plan import Apply, CreateOnce, Intention, Repair
 from trainwright.pipeline.podset import NODE
+from trainwright.pipeline.workload import Watch
 from trainwright.plugins.flux_scripts import Cluster, entrypoint_script, init_script
 from trainwright.schema.errors import FieldError, invalid
 from trainwright.schema.jsonobject import Json
@@ -62,8 +66,8 @@ class Flux:
                     {"name": "shared-memory", "mountPath": "/dev/shm", "readOnly": True},  # noqa: S108 - a mount in a pod
                 )
 
-    def build(self, info: Info, job: TrainJob) -> Iterator[Apply]:
-        if info.ml_policy.flux is None or info.jobset_is_running:
+    def build(self, info: Info, job: TrainJob) -> Iterator[Intention]:
+        if info.ml_policy.flux is None:
             return
         cluster = _cluster(info)
         yield Apply(
@@ -72,9 +76,10 @@ class Flux:
                 "kind": "ConfigMap",
                 "metadata": {"name": _scripts_name(info)},
                 "data": {"entrypoint.sh": entrypoint_script(cluster), "init.sh": init_script(cluster)},
-            }
+            },
+            repair=Repair.CHANGED,
         )
-        yield Apply(
+        yield CreateOnce(
             {
                 "apiVersion": "v1",
                 "kind": "Secret",
@@ -82,6 +87,9 @@ class Flux:
                 "data": info.keys.curve_certificate(info.name, job.metadata.uid),
             }
         )
+
+    def watches(self) -> Iterator[Watch]:
+        yield Watch(CONFIG_MAPS)
 
     def validate(self, info: Info, job: TrainJob, old: TrainJob | None) -> Iterator[FieldError]:
         if info.ml_policy.flux is None:

@@ -1,8 +1,9 @@
-"""JobSet: the object that runs the pods.
+"""JobSet: the object that runs the pods, unless another plugin claims the workload.
 
-Gives each pod its host name, then turns the template into the JobSet: initializers and trainer get what the TrainJob
-says of them, and the whole is suspended when the TrainJob is. A JobSet that runs is left alone; it is written when it
-is missing, while the TrainJob is suspended, and when it must be resumed.
+Gives each pod its host name, turns the template into the JobSet, and reports what became of it. A JobSet that
+Kubeflow Trainer made is reported like one of ours, which is why all JobSets are watched, not only labelled ones.
+
+The operator's role needs, in `jobset.x-k8s.io`: create, delete, get, list, patch and watch of `jobsets`.
 """
 
 from __future__ import annotations
@@ -11,27 +12,44 @@ from collections.abc import Iterator
 
 import msgspec
 
-from trainwright.api.trainjob import InitializerStep, TrainJob
-from trainwright.api.wellknown import RUNTIME_REVISION
-from trainwright.pipeline.info import Info, trainjob_env
+from trainwright.api.metadata import Condition, ObjectMeta
+from trainwright.api.resources import JOB_SETS
+from trainwright.api.trainjob import JobStatus, TrainJob
+from trainwright.pipeline.info import Info
 from trainwright.pipeline.plan import Apply
-from trainwright.pipeline.podset import (
-    DATASET_INITIALIZER,
-    MODEL_INITIALIZER,
-    NODE,
-    TRAINER,
-    PodSet,
-    env_var,
-)
+from trainwright.pipeline.podset import DATASET_INITIALIZER, MODEL_INITIALIZER, PodSet
 from trainwright.pipeline.provenance import PLUGIN, Origin
+from trainwright.pipeline.steps import copy_spec, set_steps
 from trainwright.pipeline.typed import invalid_value, runtime_ref_text
+from trainwright.pipeline.workload import Watch, WorkloadStatus, end_of
 from trainwright.plugins.override_rules import validate_overrides
 from trainwright.schema.errors import FieldError
 from trainwright.schema.jsonobject import Json
 
-REVISION_ANNOTATION = RUNTIME_REVISION
-STORAGE_URI = "STORAGE_URI"
 INITIALIZER_VOLUME = "initializer"
+
+
+class VolumeClaimPolicy(msgspec.Struct, frozen=True, gc=False):
+    """That there is one is all that is read."""
+
+
+class JobSetSpec(msgspec.Struct, frozen=True, rename="camel"):
+    suspend: bool | None = None
+    volume_claim_policies: list[VolumeClaimPolicy] | None = None
+
+
+class JobSetStatus(msgspec.Struct, frozen=True, rename="camel"):
+    conditions: list[Condition] | None = None
+    replicated_jobs_status: list[JobStatus] | None = None
+    restarts: int = 0
+
+
+class StoredJobSet(msgspec.Struct, frozen=True):
+    """What a status is read from; decodes from the object as the API server sends it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: JobSetSpec = JobSetSpec()
+    status: JobSetStatus = JobSetStatus()
 
 
 class Endpoints:
@@ -58,12 +76,10 @@ class JobSet:
             pod_set.endpoints = Endpoints(info, pod_set)
 
     def build(self, info: Info, job: TrainJob) -> Iterator[Apply]:
-        if info.jobset_is_running:
+        if info.workload_plugin not in (None, self.name):
             return
-        spec: Json = msgspec.json.decode(
-            msgspec.json.encode(info.spec)
-        )  # the build does not change what it was built from
-        jobset: Json = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {}, "spec": spec}
+        spec = copy_spec(info)
+        jobset: Json = {"apiVersion": JOB_SETS.api_version, "kind": JOB_SETS.kind, "metadata": {}, "spec": spec}
         metadata: Json = jobset["metadata"]
         if info.labels:
             metadata["labels"] = dict(info.labels)
@@ -73,19 +89,27 @@ class JobSet:
         info.trace.mark(Origin(PLUGIN, self.name, "build"))
         metadata["name"] = info.name
         info.came_from("metadata.name")
-        roles = {pod_set.name: pod_set.role for pod_set in info.pod_sets}
-        for item in spec.get("replicatedJobs") or ():
-            pod_set = PodSet(item)
-            pod_set.role = roles[pod_set.name]
-            self._set_initializers(info, pod_set)
-            self._set_trainer(info, pod_set)
+        set_steps(info, spec)
         spec.pop("suspend", None)
         if info.job_spec.suspend is not None:
             spec["suspend"] = info.job_spec.suspend
             info.came_from("spec.suspend")
-        if info.observed.runtime_revision:
-            metadata.setdefault("annotations", {})[REVISION_ANNOTATION] = info.observed.runtime_revision
-        yield Apply(jobset)
+        yield Apply(jobset, workload=True)
+
+    def watches(self) -> Iterator[Watch]:
+        yield Watch(JOB_SETS, StoredJobSet, workload=True, label_selector="")
+
+    def status(self, job: TrainJob, workload: StoredJobSet) -> WorkloadStatus:
+        jobs = workload.status.replicated_jobs_status or []
+        suspended = bool(workload.spec.suspend)
+        return WorkloadStatus(
+            end=end_of(workload.status.conditions, complete="Completed"),
+            jobs=jobs,
+            is_suspended=suspended,
+            is_at_rest=suspended and not any(item.active or item.ready for item in jobs),
+            owns_claims=bool(workload.spec.volume_claim_policies),
+            restarts=workload.status.restarts,
+        )
 
     def validate(self, info: Info, job: TrainJob, old: TrainJob | None) -> Iterator[FieldError | str]:
         initializer = info.job_spec.initializer
@@ -94,49 +118,6 @@ class JobSet:
         if initializer is not None and initializer.model is not None:
             yield from _initializer_faults(info, MODEL_INITIALIZER, "modelConfig")
         yield from validate_overrides(info, job, old)
-
-    def _set_initializers(self, info: Info, pod_set: PodSet) -> None:
-        if pod_set.role not in (DATASET_INITIALIZER, MODEL_INITIALIZER):
-            return
-        pod_set.json["replicas"] = 1
-        initializer = info.job_spec.initializer
-        container = pod_set.container(pod_set.role)
-        if initializer is None or container is None:
-            return
-        field = "dataset" if pod_set.role == DATASET_INITIALIZER else "model"
-        step: InitializerStep | None = getattr(initializer, field)
-        if step is None:
-            return
-        if step.storage_uri is not None:
-            container.set_env(env_var(STORAGE_URI, step.storage_uri))
-            info.came_from(f"spec.initializer.{field}.storageUri")
-        for index, variable in enumerate(step.env or ()):
-            container.set_env(trainjob_env(variable))
-            info.came_from(f"spec.initializer.{field}.env[{index}]")
-        if step.secret_ref is not None:
-            secret = {"secretRef": {"name": step.secret_ref.get("name", "")}}
-            container.json["envFrom"] = [*(container.json.get("envFrom") or ()), secret]
-            info.came_from(f"spec.initializer.{field}.secretRef")
-
-    def _set_trainer(self, info: Info, pod_set: PodSet) -> None:
-        container = pod_set.container(NODE)
-        trains = pod_set.role == TRAINER
-        if trains:
-            pod_set.json["replicas"] = 1
-        if container is None:
-            return
-        if trains and info.trainer_spec.image is not None:
-            container.json["image"] = info.trainer_spec.image
-            info.came_from("spec.trainer.image")
-        if trains and info.command is not None:
-            container.json["command"] = info.command
-            info.trace.mark(info.command_origin)
-        if trains and info.args is not None:
-            container.json["args"] = info.args
-            info.came_from("spec.trainer.args")
-        mpi = info.ml_policy.mpi
-        if trains or (pod_set.name == NODE and mpi is not None and mpi.run_launcher_as_node):
-            info.set_trainer_env(container)
 
 
 def _initializer_faults(info: Info, name: str, config: str) -> Iterator[FieldError]:

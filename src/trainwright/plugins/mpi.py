@@ -1,7 +1,9 @@
 """MPI: a key pair so that the launcher can reach the nodes, a hostfile, and the variables of the MPI at hand.
 
-Each implementation reads its own hostfile format and its own variables (D9). Open MPI 5 replaced ORTE by PRRTE and
+Each implementation reads its own hostfile format and its own variables. Open MPI 5 replaced ORTE by PRRTE and
 ignores the old names without a word, so both sets are written for it.
+
+The operator's role needs: create, get, list, patch and watch of `configmaps`, and create of `secrets`.
 """
 
 from __future__ import annotations
@@ -9,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from trainwright.api.resources import CONFIG_MAPS
 from trainwright.api.trainjob import TrainJob
 from trainwright.pipeline.info import Info
-from trainwright.pipeline.plan import Apply, CreateOnce, Intention
+from trainwright.pipeline.plan import Apply, CreateOnce, Intention, Repair
 from trainwright.pipeline.podset import LAUNCHER, NODE, env_var
 from trainwright.pipeline.typed import reserved_env
+from trainwright.pipeline.workload import Watch
 from trainwright.schema.errors import FieldError, invalid
 from trainwright.schema.jsonobject import Json
 
@@ -115,9 +119,9 @@ class MPI:
         info.came_from("spec.trainer.numNodes")
 
     def build(self, info: Info, job: TrainJob) -> Iterator[Intention]:
-        if info.ml_policy.mpi is None or info.jobset_is_running:
+        if info.ml_policy.mpi is None:
             return
-        if not info.observed.ssh_secret_exists:
+        if not info.workload_is_running:  # a key pair takes a while to make, and a running job has one
             yield CreateOnce(
                 {
                     "apiVersion": "v1",
@@ -134,8 +138,12 @@ class MPI:
                 "kind": "ConfigMap",
                 "metadata": {"name": _hostfile_name(info)},
                 "data": {"hostfile": _hostfile(info)},
-            }
+            },
+            repair=Repair.CHANGED,
         )
+
+    def watches(self) -> Iterator[Watch]:
+        yield Watch(CONFIG_MAPS)
 
     def validate(self, info: Info, job: TrainJob, old: TrainJob | None) -> Iterator[FieldError]:
         mpi = info.ml_policy.mpi

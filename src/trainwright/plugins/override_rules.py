@@ -178,10 +178,9 @@ def _update_faults(info: Info, job: TrainJob, old: TrainJob, generation: Generat
         when = "suspended before or after the update" if patches else "suspended"
         yield forbidden(generation.field, f"{generation.title} can only be modified when the TrainJob is {when}")
         return
-    jobset = info.observed.jobset
-    for item in (jobset.status.replicated_jobs_status if jobset else None) or ():
-        if item.active > 0:
-            detail = (
-                f"{generation.title} cannot be modified when the JobSet's ReplicatedJob {item.name} is still active"
-            )
+    workload = info.observed.workload
+    for item in workload.status.jobs if workload is not None else ():
+        if workload is not None and item.active > 0:
+            whose = f"the {workload.resource.kind}'s ReplicatedJob {item.name}"
+            detail = f"{generation.title} cannot be modified when {whose} is still active"
             yield forbidden(generation.field, detail)

@@ -2,17 +2,21 @@
 
 Every container of the trainer gets the address of its TrainJob's status, the authority to trust and a token of its
 own that is good for nothing else. On when the feature gate of the same name is.
+
+The operator's role needs: create, get, list, patch and watch of `configmaps`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainwright.api.resources import CONFIG_MAPS
 from trainwright.api.trainjob import TrainJob
 from trainwright.pipeline.errors import TemplateInvalid
 from trainwright.pipeline.info import Info
-from trainwright.pipeline.plan import Apply
+from trainwright.pipeline.plan import Apply, Repair
 from trainwright.pipeline.podset import env_var
+from trainwright.pipeline.workload import Watch
 from trainwright.schema.jsonobject import Json
 
 VOLUME = "kubeflow-trainer-token"
@@ -41,9 +45,9 @@ class TrainJobStatus:
         info.trainer.set_volumes(_volume(info))
 
     def build(self, info: Info, job: TrainJob) -> Iterator[Apply]:
-        if info.jobset_is_running:
-            return
         if not info.observed.ca_certificate:
+            if info.workload_is_running:  # an operator that has just started has not read its certificate yet
+                return
             raise TemplateInvalid("failed to find status server ca.crt in tls secret")
         yield Apply(
             {
@@ -51,8 +55,12 @@ class TrainJobStatus:
                 "kind": "ConfigMap",
                 "metadata": {"name": _config_map_name(info)},
                 "data": {"ca.crt": info.observed.ca_certificate},
-            }
+            },
+            repair=Repair.CHANGED,
         )
+
+    def watches(self) -> Iterator[Watch]:
+        yield Watch(CONFIG_MAPS)
 
 
 def _status_path(info: Info) -> str:

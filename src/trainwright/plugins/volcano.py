@@ -1,12 +1,17 @@
-"""Volcano: a PodGroup for the Volcano scheduler, with queue, priority and network topology."""
+"""Volcano: a PodGroup for the Volcano scheduler, with queue, priority and network topology.
+
+The operator's role needs, in `scheduling.volcano.sh`: create, get, list, patch and watch of `podgroups`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainwright.api.resources import VOLCANO_POD_GROUPS
 from trainwright.api.trainjob import TrainJob
 from trainwright.pipeline.info import Info
 from trainwright.pipeline.plan import Apply
+from trainwright.pipeline.workload import Watch
 from trainwright.schema.errors import FieldError, invalid
 from trainwright.schema.jsonobject import Json
 
@@ -27,7 +32,7 @@ class Volcano:
 
     def build(self, info: Info, job: TrainJob) -> Iterator[Apply]:
         policy = info.pod_group_policy.volcano
-        if policy is None or (info.observed.pod_group_exists and not job.is_suspended):
+        if policy is None:
             return
         spec: Json = dict(info.gang_size)
         if QUEUE_ANNOTATION in info.annotations:
@@ -42,12 +47,15 @@ class Volcano:
             }
         yield Apply(
             {
-                "apiVersion": "scheduling.volcano.sh/v1beta1",
-                "kind": "PodGroup",
+                "apiVersion": VOLCANO_POD_GROUPS.api_version,
+                "kind": VOLCANO_POD_GROUPS.kind,
                 "metadata": {"name": info.name},
                 "spec": spec,
             }
         )
+
+    def watches(self) -> Iterator[Watch]:
+        yield Watch(VOLCANO_POD_GROUPS, label_selector="")  # Kubeflow Trainer's carry no label
 
     def validate(self, info: Info, job: TrainJob, old: TrainJob | None) -> Iterator[FieldError]:
         if info.pod_group_policy.volcano is None:

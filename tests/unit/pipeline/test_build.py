@@ -3,15 +3,20 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from trainwright.api.metadata import ObjectMeta
+from trainwright.api.resources import JOB_SETS
 from trainwright.api.trainjob import RuntimeRef
 from trainwright.pipeline import (
     Apply,
     CreateOnce,
-    JobSet,
     NameTaken,
+    ObjectName,
     Observed,
+    Repair,
     RuntimeNotSupported,
     TemplateInvalid,
+    Workload,
+    WorkloadStatus,
     runtime_kind,
 )
 from unit.pipeline.objects import (
@@ -28,16 +33,13 @@ from unit.pipeline.objects import (
 )
 
 
-def running(uid: str = "u1", *, suspend: bool = False) -> JobSet:
-    owner = {
-        "apiVersion": "trainer.kubeflow.org/v1alpha1",
-        "kind": "TrainJob",
-        "name": "tj",
-        "uid": uid,
-        "controller": True,
-    }
-    value = {"metadata": {"name": "tj", "ownerReferences": [owner]}, "spec": {"suspend": suspend}}
-    return msgspec.convert(value, JobSet)
+def running(*, suspend: bool = False) -> Workload:
+    return Workload(JOB_SETS, ObjectMeta(name="tj"), "JobSet", WorkloadStatus(is_suspended=suspend))
+
+
+JOB_SET = ObjectName("jobset.x-k8s.io/v1alpha2", "JobSet", "tj")
+POD_GROUP = ObjectName("scheduling.x-k8s.io/v1alpha1", "PodGroup", "tj")
+HOSTFILE = ObjectName("v1", "ConfigMap", "tj-mpi-hostfile")
 
 
 def test_every_object_belongs_to_the_trainjob() -> None:
@@ -78,41 +80,50 @@ def test_inputs_are_never_changed() -> None:
     assert msgspec.json.encode((job, of)) == before
 
 
-def test_a_running_jobset_is_left_alone() -> None:
+def test_beside_a_running_workload_only_what_may_differ_is_looked_at() -> None:
     of = runtime(policy={"mpi": {}}, gang={"coscheduling": {}})
-    made = plan(trainjob(), of, Observed(jobset=running(), pod_group_exists=True))
-    assert made.objects == []
+    made = plan(trainjob(), of, Observed(workload=running(), children=frozenset({POD_GROUP, HOSTFILE})))
+    assert intentions(made) == [(Apply, "ConfigMap")]
+    assert made.repaired == {HOSTFILE: Repair.CHANGED, POD_GROUP: Repair.MISSING}
 
 
 def test_a_suspended_jobset_of_an_active_trainjob_is_resumed() -> None:
-    made = plan(trainjob(), runtime(), Observed(jobset=running(suspend=True)))
+    made = plan(trainjob(), runtime(), Observed(workload=running(suspend=True)))
     assert objects(made)["JobSet/tj"]["spec"]["suspend"] is False
 
 
 def test_suspending_writes_the_jobset_though_it_runs() -> None:
-    made = plan(trainjob(suspend=True), runtime(), Observed(jobset=running()))
+    made = plan(trainjob(suspend=True), runtime(), Observed(workload=running()))
     assert objects(made)["JobSet/tj"]["spec"]["suspend"] is True
 
 
-def test_a_missing_podgroup_is_put_back_beside_a_running_jobset() -> None:
-    made = plan(trainjob(), runtime(gang={"coscheduling": {}}), Observed(jobset=running()))
+def test_a_missing_podgroup_is_put_back_beside_a_running_workload() -> None:
+    made = plan(trainjob(), runtime(gang={"coscheduling": {}}), Observed(workload=running()))
     assert intentions(made) == [(Apply, "PodGroup")]
+
+
+def test_a_podgroup_is_written_anew_while_the_job_is_suspended() -> None:
+    observed = Observed(workload=running(suspend=True), children=frozenset({POD_GROUP}))
+    of = runtime(gang={"coscheduling": {}})
+    assert intentions(plan(trainjob(suspend=True), of, observed)) == [(Apply, "PodGroup"), (Apply, "JobSet")]
+    assert intentions(plan(trainjob(), of, observed)) == [(Apply, "JobSet")]
 
 
 def test_somebody_elses_jobset_is_never_taken_over() -> None:
     with pytest.raises(NameTaken, match='JobSet "tj" exists already'):
-        plan(trainjob(), runtime(), Observed(jobset=running(uid="other")))
+        plan(trainjob(), runtime(), Observed(taken=frozenset({JOB_SET})))
 
 
-def test_the_ssh_secret_is_made_once() -> None:
-    made = plan(trainjob(), runtime(policy={"mpi": {}}), Observed(ssh_secret_exists=True))
-    assert "Secret/tj-mpi-ssh-auth" not in objects(made)
+def test_a_secret_waits_for_the_next_start() -> None:
+    of = runtime(policy={"mpi": {}})
+    assert "Secret/tj-mpi-ssh-auth" not in objects(plan(trainjob(), of, Observed(workload=running())))
+    assert "Secret/tj-mpi-ssh-auth" in objects(plan(trainjob(), of, Observed(workload=running(suspend=True))))
 
 
-def test_the_revision_is_written_on_the_jobset() -> None:
+def test_the_workload_carries_its_revision_and_its_builder() -> None:
     made = plan(trainjob(), runtime(), Observed(runtime_revision="r-abc"))
     annotations = objects(made)["JobSet/tj"]["metadata"]["annotations"]
-    assert annotations == {"trainer.kubeflow.org/runtime-revision": "r-abc"}
+    assert annotations == {"trainer.kubeflow.org/runtime-revision": "r-abc", "trainwright.dev/workload": "JobSet"}
 
 
 def test_a_template_without_jobset_is_refused() -> None:

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from trainwright.api.trainjob import TrainJob
-from trainwright.pipeline import JobSet, RuntimeNotSupported, status
+from trainwright.pipeline import RuntimeNotSupported, WorkloadStatus, WorkloadUnknown, status
+from trainwright.plugins.jobset import JobSet, StoredJobSet
 from unit.pipeline.objects import trainjob
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -15,8 +16,9 @@ STAMP = "2026-01-01T12:00:00Z"
 EARLIER = "2026-01-01T11:00:00Z"
 
 
-def jobset(*conditions: dict[str, Any], jobs: list[dict[str, Any]] | None = None, **body: Any) -> JobSet:
-    return msgspec.convert({"status": {"conditions": list(conditions), "replicatedJobsStatus": jobs, **body}}, JobSet)
+def jobset(*conditions: dict[str, Any], jobs: list[dict[str, Any]] | None = None, **body: Any) -> WorkloadStatus:
+    stored = {"status": {"conditions": list(conditions), "replicatedJobsStatus": jobs, **body}}
+    return JobSet().status(trainjob(), msgspec.convert(stored, StoredJobSet))
 
 
 def condition(
@@ -25,7 +27,7 @@ def condition(
     return {"type": type, "status": status, "reason": reason, "message": message, "lastTransitionTime": at}
 
 
-def conditions(job: TrainJob, of: JobSet | None, **options: Any) -> list[tuple[str, str, str, str]]:
+def conditions(job: TrainJob, of: WorkloadStatus | None, **options: Any) -> list[tuple[str, str, str, str]]:
     found = status(job, of, NOW, **options).status.conditions or []
     return [(c.type, c.status, c.reason, c.last_transition_time) for c in found]
 
@@ -33,7 +35,7 @@ def conditions(job: TrainJob, of: JobSet | None, **options: Any) -> list[tuple[s
 def test_a_new_job_waits_for_its_jobset_without_any_condition() -> None:
     update = status(trainjob(), None, NOW)
     assert update.status.conditions is None
-    assert (update.status.state, update.status.message) == ("Pending", "waiting for the JobSet to be created")
+    assert (update.status.state, update.status.message) == ("Pending", "waiting for the workload to be created")
 
 
 def test_suspending_and_resuming_are_one_condition() -> None:
@@ -53,7 +55,7 @@ def test_the_jobsets_end_is_the_jobs_with_its_time(theirs: str, ours: str) -> No
     (end,) = update.status.conditions or []
     assert (end.type, end.reason, end.message, end.last_transition_time) == (ours, "Why", "because", EARLIER)
     assert (update.status.state, update.status.message) == (ours, "because")
-    assert not update.delete_jobset
+    assert not update.delete_workload
 
 
 def test_finished_is_a_latch() -> None:
@@ -97,6 +99,18 @@ def test_a_problem_is_the_message() -> None:
     assert update.status.conditions is None
 
 
+def test_while_nobody_can_report_the_workload_the_last_state_stands() -> None:
+    running = trainjob(status={"state": "Running", "message": "running: node"})
+    update = status(running, None, NOW, problem=WorkloadUnknown("plugin X failed in status: boom"))
+    assert (update.status.state, update.status.message) == ("Running", "plugin X failed in status: boom")
+    assert not update.delete_workload
+
+
+def test_a_plugins_own_words_are_the_message() -> None:
+    update = status(trainjob(), WorkloadStatus(message="waiting for a licence"), NOW)
+    assert (update.status.state, update.status.message) == ("Pending", "waiting for a licence")
+
+
 def test_an_unsupported_runtime_is_the_end() -> None:
     update = status(trainjob(), None, NOW, problem=RuntimeNotSupported("Foo.x"))
     (end,) = update.status.conditions or []
@@ -125,14 +139,14 @@ def test_after_the_deadline_the_job_fails_and_its_jobset_goes() -> None:
         "DeadlineExceeded",
         "TrainJob exceeded its active deadline",
     )
-    assert update.delete_jobset
+    assert update.delete_workload
     assert update.look_again_after is None
 
 
 def test_a_finished_job_keeps_asking_for_its_jobset_to_go() -> None:
     job = trainjob(status={"conditions": [condition("Failed", reason="DeadlineExceeded")]})
-    assert status(job, jobset(), NOW).delete_jobset
-    assert not status(job, None, NOW).delete_jobset
+    assert status(job, jobset(), NOW).delete_workload
+    assert not status(job, None, NOW).delete_workload
 
 
 def test_the_clock_starts_anew_at_a_resume_and_stands_still_while_suspended() -> None:

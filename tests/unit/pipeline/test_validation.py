@@ -7,8 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from trainwright.api.trainjob import RuntimeRef, TrainJob
-from trainwright.pipeline import JobSet, Observed
+from trainwright.api.metadata import ObjectMeta
+from trainwright.api.resources import JOB_SETS
+from trainwright.api.trainjob import JobStatus, RuntimeRef, TrainJob
+from trainwright.pipeline import Observed, Workload, WorkloadStatus
 from trainwright.pipeline.validation import (
     Verdict,
     needs_runtime,
@@ -222,7 +224,12 @@ def test_v2_0_allowed_one_override_for_a_job() -> None:
     assert errors(trainjob(podTemplateOverrides=twice), runtime()) == []
 
 
-ACTIVE = msgspec.convert({"status": {"replicatedJobsStatus": [{"name": "node", "active": 1}, {"name": "b"}]}}, JobSet)
+ACTIVE = Workload(
+    JOB_SETS,
+    ObjectMeta(name="tj"),
+    "JobSet",
+    WorkloadStatus(jobs=[JobStatus("node", active=1), JobStatus("b")]),
+)
 
 
 def test_another_spelling_of_a_patch_is_no_change() -> None:
@@ -238,7 +245,7 @@ def test_patches_change_only_while_nothing_runs() -> None:
     for before, after in ((True, False), (False, True), (True, True)):
         new, old = trainjob(suspend=after, **changed), trainjob(suspend=before)
         assert errors(new, runtime(), old) == []
-        assert errors(new, runtime(), old, jobset=ACTIVE) == [f"spec.runtimePatches: Forbidden: {active}"]
+        assert errors(new, runtime(), old, workload=ACTIVE) == [f"spec.runtimePatches: Forbidden: {active}"]
 
 
 def test_volcano_wants_a_queue_and_a_priority_that_exist() -> None:

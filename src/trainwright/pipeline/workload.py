@@ -1,0 +1,99 @@
+"""The workload: the one object that runs a TrainJob's pods, whatever its kind is.
+
+A plugin builds it (`Apply(object, workload=True)`), names its kind (`Watch(resource, decode, workload=True)`) and says
+what became of it (`WorkloadStatus`). The rest of the core knows no kind of workload: deadline, suspension, the latch
+of Complete and Failed, clean-up and admission are decided from a `WorkloadStatus`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import msgspec
+
+from trainwright.api.metadata import Condition, ObjectMeta, PartialObjectMetadata
+from trainwright.api.resources import Resource
+from trainwright.api.trainjob import COMPLETE, FAILED, JobStatus
+from trainwright.pipeline.ownership import BUILT_BY_US
+from trainwright.schema.jsonobject import Json
+
+WORKLOAD_ANNOTATION = "trainwright.dev/workload"
+"""On a workload: the plugin that built it, and that reports its status."""
+
+
+class Watch(msgspec.Struct, frozen=True):
+    """A kind that a plugin's objects live in. The operator watches it and may write it.
+
+    `decode` is what the operator keeps of each object in memory: a frozen Struct with `metadata: ObjectMeta` and the
+    fields that `status` reads. By default that is the metadata alone, which is all the API server then sends.
+    """
+
+    resource: Resource
+    decode: type[Any] = PartialObjectMetadata
+    workload: bool = False
+    """An object of this kind can be a TrainJob's workload; `decode`d, it is what the plugin's `status` gets."""
+    label_selector: str = BUILT_BY_US
+    """Which objects to watch; empty for all. Every object that a build makes carries the default's label."""
+
+    def is_of(self, api_version: str, kind: str) -> bool:
+        return (self.resource.api_version, self.resource.kind) == (api_version, kind)
+
+
+class WorkloadStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a workload, in a TrainJob's terms. The defaults are a workload that nobody has acted on yet."""
+
+    end: Condition | None = None
+    """How it ended: a condition of type Complete or Failed, with reason, message and time; None while it has not."""
+    jobs: list[JobStatus] = []
+    """How its parts fare; `status.jobsStatus` of the TrainJob."""
+    is_suspended: bool = False
+    """It is asked to run no pods."""
+    is_at_rest: bool = False
+    """No pod of it is left, so that it can be replaced without anybody losing work."""
+    owns_claims: bool = False
+    """It owns PersistentVolumeClaims that would be deleted with it, so that it must not be replaced."""
+    restarts: int = 0
+    message: str = ""
+    """What it is doing or waiting for, in words. Empty leaves that to `jobs`."""
+
+    @property
+    def is_finished(self) -> bool:
+        return self.end is not None
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """A TrainJob's workload as it was observed."""
+
+    resource: Resource
+    metadata: ObjectMeta
+    plugin: str
+    """Who built it and reports its status."""
+    status: WorkloadStatus
+    stored: Json | None = None
+    """The whole object as the API server holds it; read only when a build is about to change it."""
+
+
+class SomeCondition(Protocol):
+    """Any kind's condition."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def last_transition_time(self) -> str: ...
+
+
+def end_of(conditions: Iterable[SomeCondition] | None, *, complete: str, failed: str = FAILED) -> Condition | None:
+    """A workload's end by the conditions that its own controller set; `complete` and `failed` are their types."""
+    by_type = {condition.type: condition for condition in conditions or () if condition.status == "True"}
+    for theirs, ours in ((complete, COMPLETE), (failed, FAILED)):
+        end = by_type.get(theirs)
+        if end is not None:
+            return Condition(ours, "True", end.reason or ours, end.message, end.last_transition_time)
+    return None

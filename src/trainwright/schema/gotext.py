@@ -2,7 +2,7 @@
 text.
 
 In: JSON values (dict, list, str, int, float, bool, None). Out: text. `quote` is `%q`, `json_text` is `json.Marshal`,
-`number_text` is `%v`.
+`plain_text` and `number_text` are `%v`, `type_text` is `%T`.
 """
 
 from __future__ import annotations
@@ -103,3 +103,20 @@ def value_text(value: Any) -> str:
     if isinstance(value, int | float):
         return number_text(value)
     return json_text(value)
+
+
+def plain_text(value: Any) -> str:
+    """A decoded value as `%v` prints it."""
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{key}:{plain_text(value[key])}" for key in sorted(value)) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(plain_text(item) for item in value) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "<nil>" if value is None else str(value)
+
+
+def type_text(value: Any) -> str:
+    """The Go type of a decoded value, as `%T` prints it."""
+    kinds = {dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool", int: "int64"}
+    return kinds.get(type(value), "float64")

@@ -16,7 +16,6 @@ from trainwright.embedded.apiserver.custom import jsonpath
 from trainwright.embedded.apiserver.custom.embeddedobjects import EmbeddedObjects, check_metadata
 from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.fieldmanager.nodes import object_node
-from trainwright.embedded.apiserver.fieldmanager.walk import go_text, go_type
 from trainwright.embedded.apiserver.http.age import age_of
 from trainwright.embedded.apiserver.http.tables import NAME
 from trainwright.embedded.apiserver.http.warnings import warn
@@ -28,6 +27,7 @@ from trainwright.embedded.apiserver.types import Column, Strategy, Type
 from trainwright.schema import errors as field
 from trainwright.schema.custom_resource import check_create, check_status_update, check_update
 from trainwright.schema.errors import FieldError
+from trainwright.schema.gotext import plain_text, type_text
 from trainwright.schema.jsonobject import Json
 from trainwright.schema.structural import StructuralSchema
 
@@ -176,13 +176,13 @@ def _find(obj: Json, path: list[str], kind: type) -> tuple[Any, str]:
     value: Any = obj
     for part in path:
         if not isinstance(value, dict):
-            return None, f"{go_text(value)} is of the type {go_type(value)}, expected map[string]interface{{}}"
+            return None, f"{plain_text(value)} is of the type {type_text(value)}, expected map[string]interface{{}}"
         value = value.get(part)
         if value is None:
             return None, ""
     if type(value) is not kind:
         wanted = "string" if kind is str else "int64"
-        return None, f"{go_text(value)} is of the type {go_type(value)}, expected {wanted}"
+        return None, f"{plain_text(value)} is of the type {type_text(value)}, expected {wanted}"
     return value, ""
 
 

@@ -1,13 +1,19 @@
-"""Who owns which field: `managedFields` and server-side apply.
+"""Field ownership: `managedFields` and server-side apply.
 
-    nodes.py       how a value of a schema merges: atomic, map, list by keys, set
-    fieldset.py    sets of field paths in the FieldsV1 form, and their algebra
-    walk.py        a value's fields, the difference of two values, removal of fields
-    merge.py       an applied configuration merged into a live object
-    updater.py     Apply and Update on named sets, conflicts
-    scale.py       who owns the replicas after a write through the scale subresource
-    lastapplied.py kubectl's annotation: taking over from client-side apply
-    manager.py     the managedFields entries of an object: the way in for handlers
+    nodes.py        how a value of a schema merges: atomic, map, keyed list, set
+    fieldset.py     sets of field paths in the FieldsV1 form, and their algebra
+    listitems.py    what tells one list item from another
+    validation.py   whether an applied configuration fits its schema
+    fields.py       the fields that a value sets
+    comparison.py   the fields in which two values differ
+    removal.py      a value without some of its fields
+    merge.py        an applied configuration merged into a live object
+    entries.py      managedFields read into field sets by manager, and written back
+    updater.py      ownership through updates and applies
+    conflicts.py    the 409 of an apply that others object to
+    scale.py        ownership of replicas after a write through the scale subresource
+    lastapplied.py  kubectl's annotation: the move from client-side to server-side apply
+    manager.py      the way in for handlers
 
 The rules are those of structured-merge-diff, which kube-apiserver uses.
 """

@@ -1,20 +1,19 @@
 """Sets of field paths, in the form they have inside `managedFields`, and their algebra.
 
-A set is a dict from path element (`f:name`, `k:{"name":"x"}`, `v:"a"`) to a subset. `{}` below an element means the
-element itself is in the set; with children, its own membership is the extra key `.`. Sets are never changed in place;
-results may share parts with inputs.
+A set is a dict from path element (`f:name`, `k:{"name":"x"}`, `v:"a"`) to the subset below it. An element with an empty
+subset is a member; one with children is a member if it also has the key `.`. Only `insert` changes a set in place; the
+results of all other functions may share parts with their inputs.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from trainwright.embedded.apiserver.fieldmanager.nodes import Node
 
-FieldSet = dict[str, Any]
-EMPTY: FieldSet = {}
+FieldSet: TypeAlias = "dict[str, FieldSet]"
 LEAF: FieldSet = {}
 
 
@@ -23,7 +22,7 @@ def is_member(subset: FieldSet) -> bool:
 
 
 def build(member: bool, children: FieldSet) -> FieldSet | None:
-    """What stands below an element; None if nothing does."""
+    """The subset of an element, None if the element is not a member and has no children."""
     if children:
         return {".": LEAF, **children} if member else children
     return LEAF if member else None
@@ -81,7 +80,7 @@ def intersection(left: FieldSet, right: FieldSet) -> FieldSet:
 
 
 def without(left: FieldSet, right: FieldSet) -> FieldSet:
-    """Like `difference`, but a member of `right` takes everything below it along."""
+    """Like `difference`, but a member of `right` also takes everything below it."""
     if not left or not right:
         return left
     result: FieldSet = {}
@@ -97,7 +96,7 @@ def without(left: FieldSet, right: FieldSet) -> FieldSet:
 
 
 def insert(target: FieldSet, path: tuple[str, ...]) -> None:
-    """Add one path to a set that is still being built (the only change in place)."""
+    """Add one path to a set that is still being built."""
     last = len(path) - 1
     for index, element in enumerate(path):
         subset = target.get(element)
@@ -111,13 +110,13 @@ def insert(target: FieldSet, path: tuple[str, ...]) -> None:
             if subset:
                 subset["."] = LEAF
             return
-        if not subset:  # a member so far without children
+        if not subset:  # a member without children so far
             subset["."] = LEAF
         target = subset
 
 
 def paths(subset: FieldSet, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """In the order messages list them: at each level first the members, then what is below."""
+    """All members in the order of messages: at each level the members first, then what is below them."""
     ordered = sorted((element for element in subset if element != "."), key=_rank)
     for element in ordered:
         if is_member(subset[element]):
@@ -128,7 +127,7 @@ def paths(subset: FieldSet, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str,
 
 
 def _rank(element: str) -> tuple[int, Any]:
-    """Fields, then items by key, then values, then indexes; each by what it says, numbers before texts."""
+    """Sort key: fields, then items by key, then values, then indexes; numbers before texts."""
     kind, _, rest = element.partition(":")
     if kind == "f":
         return 0, rest
@@ -145,7 +144,7 @@ def _value_rank(value: Any) -> tuple[int, Any]:
 
 
 def leaves(subset: FieldSet) -> FieldSet:
-    """Only the members without children."""
+    """The members without children."""
     result: FieldSet = {}
     for element, child in subset.items():
         if element == ".":
@@ -157,7 +156,7 @@ def leaves(subset: FieldSet) -> FieldSet:
 
 
 def ensure_fields_are_members(subset: FieldSet, node: Node | None) -> FieldSet:
-    """Make every struct field that has members below it a member too: removal works on members."""
+    """Make every struct field that has members below it a member too, because removal works on members."""
     if not subset:
         return subset
     result: FieldSet = {}
@@ -186,17 +185,16 @@ def child_node(node: Node | None, element: str) -> Node | None:
 
 def text(path: tuple[str, ...]) -> str:
     """A path as messages print it: `.spec.items[name="a"].value`."""
-    parts: list[str] = []
-    for element in path:
-        kind, _, rest = element.partition(":")
-        if kind == "f":
-            parts.append(f".{rest}")
-        elif kind == "k":
-            keys = json.loads(rest)
-            inner = ",".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in sorted(keys.items()))
-            parts.append(f"[{inner}]")
-        elif kind == "v":
-            parts.append(f"[={rest}]")
-        else:
-            parts.append(f"[{rest}]")
-    return "".join(parts)
+    return "".join(map(element_text, path))
+
+
+def element_text(element: str) -> str:
+    kind, _, rest = element.partition(":")
+    if kind == "f":
+        return f".{rest}"
+    if kind == "v":
+        return f"[={rest}]"
+    if kind == "k":
+        keys = sorted(json.loads(rest).items())
+        return "[" + ",".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in keys) + "]"
+    return f"[{rest}]"

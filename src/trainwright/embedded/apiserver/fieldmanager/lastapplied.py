@@ -1,13 +1,14 @@
-"""kubectl's last-applied annotation: how an object moves from client-side to server-side apply without conflicts."""
+"""kubectl's last-applied annotation: it lets an object move from client-side to server-side apply without conflicts."""
 
 from __future__ import annotations
 
 import json
 
 from trainwright.embedded.apiserver.fieldmanager import fieldset
+from trainwright.embedded.apiserver.fieldmanager.comparison import compare
+from trainwright.embedded.apiserver.fieldmanager.fields import fields_of
 from trainwright.embedded.apiserver.fieldmanager.fieldset import FieldSet
 from trainwright.embedded.apiserver.fieldmanager.nodes import Node
-from trainwright.embedded.apiserver.fieldmanager.walk import compare, fields_of
 from trainwright.schema.jsonobject import Json
 
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
@@ -20,7 +21,7 @@ def annotation_of(obj: Json) -> str:
 
 
 def allowed_conflicts(node: Node, live: Json, version: str) -> FieldSet:
-    """Fields kubectl itself set by client-side apply and nobody changed since: kubectl may take them over."""
+    """The fields that kubectl set by client-side apply and nobody changed since: kubectl may take them over."""
     text = annotation_of(live)
     if not text:
         return {}
@@ -38,7 +39,7 @@ def allowed_conflicts(node: Node, live: Json, version: str) -> FieldSet:
 
 
 def refreshed(obj: Json, config: Json) -> Json:
-    """Keep the annotation in step with what kubectl applies, so that client-side apply still works afterwards."""
+    """The object with the annotation set to what kubectl applies, so that client-side apply still works afterwards."""
     copy = {**config, "metadata": dict(config.get("metadata") or {})}
     annotations = dict(copy["metadata"].get("annotations") or {})
     annotations.pop(ANNOTATION, None)

@@ -1,19 +1,20 @@
-"""An applied configuration merged into a live object: what is applied wins, what is not mentioned stays."""
+"""An applied configuration merged into a live object: applied values win, everything else stays."""
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
+from trainwright.embedded.apiserver.fieldmanager.listitems import TypedError, item_element
 from trainwright.embedded.apiserver.fieldmanager.nodes import ListNode, MapNode, Node
-from trainwright.embedded.apiserver.fieldmanager.walk import TypedError, item_element
 from trainwright.embedded.apiserver.storage.equality import same
+from trainwright.schema.jsonobject import Json
 
 _MISSING: Any = object()
-_ANY = Node(scalar=True)
 
 
 def merge(node: Node, live: Any, applied: Any) -> Any:
-    """Neither input is changed; untouched parts are shared."""
+    """The merged value, which may share parts with both inputs. `applied` has passed `check`."""
     left, right = node.shape(live), node.shape(applied)
     if type(left) is not type(right) or right is None or right.atomic or not (live or applied):
         return applied
@@ -22,67 +23,66 @@ def merge(node: Node, live: Any, applied: Any) -> Any:
     return _merge_lists(right, live or [], applied or []) or None
 
 
-def _merge_maps(node: MapNode, live: dict[str, Any], applied: dict[str, Any]) -> dict[str, Any]:
+def _merge_member(node: Node, live: Any, applied: Any) -> Any:
+    if live is _MISSING:
+        return applied
+    return live if same(live, applied) else merge(node, live, applied)
+
+
+def _merge_maps(node: MapNode, live: Json, applied: Json) -> Json:
     result = dict(live)
     for name, value in applied.items():
-        before = live.get(name, _MISSING)
-        if same(before, value):
-            continue
-        result[name] = (
-            value if before is _MISSING else merge(node.fields.get(name, node.element) or _ANY, before, value)
-        )
+        result[name] = _merge_member(node.child(name), live.get(name, _MISSING), value)
     return result
 
 
 def _merge_lists(node: ListNode, live: list[Any], applied: list[Any]) -> list[Any]:
-    """The order is the applied one; live items that are not applied keep their place between their neighbours."""
-    right = [item_element(node, item) for item in applied]
-    right_items = dict(zip(right, applied, strict=True))
-    left: list[str] = []
+    """The applied items in their order, each after the live-only items that stood before it.
+
+    `applied` has no duplicates, `live` may have some: those are not merged with, the applied item replaces them.
+    """
+    wanted = {item_element(node, item): item for item in applied}
+    pending = deque(_identified(node, live))
+    known: dict[str, Any] = {}
+    for element, item in pending:
+        known[element] = _MISSING if element in known else item
+    shared = deque(element for element in wanted if element in known)
+    merged: list[Any] = []
+    for element, item in wanted.items():
+        merged += _live_only_before(element, pending, wanted, shared[0] if shared else None)
+        merged.append(_merge_member(node.item, known.get(element, _MISSING), item))
+        if shared and shared[0] == element:
+            shared.popleft()
+    merged += [item for element, item in pending if element not in wanted]
+    return merged
+
+
+def _identified(node: ListNode, live: list[Any]) -> list[tuple[str, Any]]:
+    """Live items with their path elements; an item without identity gets a made-up one, so that it stays as it is."""
+    found: list[tuple[str, Any]] = []
     for index, item in enumerate(live):
         try:
-            left.append(item_element(node, item))
+            found.append((item_element(node, item), item))
         except TypedError:
-            left.append(f"?:{index}")  # a malformed live item is kept as it is
-    left_items: dict[str, Any] = {}
-    doubled: set[str] = set()
-    for element, item in zip(left, live, strict=True):
-        if element in left_items:
-            doubled.add(element)
-        left_items[element] = item
-    shared = [element for element in right if element in left_items]
-    next_shared = shared.pop(0) if shared else None
-    merged: set[str] = set()
-    out: list[Any] = []
+            found.append((f"?:{index}", item))
+    return found
 
-    def take(element: str) -> None:
-        merged.add(element)
-        before = _MISSING if element in doubled else left_items.get(element, _MISSING)
-        item = right_items[element]
-        out.append(item if before is _MISSING else before if same(before, item) else merge(node.item, before, item))
 
-    li = ri = 0
-    while li < len(left) or ri < len(right):
-        if li < len(left) and ri < len(right):
-            if left[li] == right[ri]:
-                take(left[li])
-                li += 1
-                ri += 1
-                next_shared = shared.pop(0) if shared else None
-                continue
-            if left[li] in right_items and next_shared is not None and next_shared != left[li]:
-                li += 1  # shared, but not the one wanted in this round
-                continue
-        if li < len(left):
-            if left[li] not in right_items:
-                out.append(live[li])
-                li += 1
-                continue
-            if left[li] in merged:
-                li += 1
-        if ri < len(right):
-            take(right[ri])
-            if next_shared == right[ri]:
-                next_shared = shared.pop(0) if shared else None
-            ri += 1
-    return out
+def _live_only_before(
+    element: str, pending: deque[tuple[str, Any]], wanted: dict[str, Any], next_shared: str | None
+) -> list[Any]:
+    """Take from `pending` the live items that come before the applied `element`, and return those nobody applied.
+
+    `next_shared` is the first of the applied elements still to come that is also live. Live items which are applied
+    further down or were applied further up are passed over: their place is the applied one.
+    """
+    kept: list[Any] = []
+    while pending and pending[0][0] != next_shared:
+        head, item = pending.popleft()
+        if head not in wanted:
+            kept.append(item)
+        elif next_shared is None:
+            break
+    if pending and pending[0][0] == element:
+        pending.popleft()
+    return kept

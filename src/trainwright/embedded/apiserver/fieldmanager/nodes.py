@@ -1,7 +1,7 @@
 """How a value merges, derived from an OpenAPI schema.
 
 In: a schema (a CRD's, or a built-in definition with its references). Out: a tree of `Node`s. A node may allow several
-shapes at once (an int-or-string, a free value): which one holds is seen from the value.
+shapes at once (an int-or-string, a value without a schema); the value then tells which of them applies.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-Resolve = Callable[[str], dict[str, Any]]
+from trainwright.schema.jsonobject import Json
+
+Resolve = Callable[[str], Json]
 
 
 class MapNode:
-    """Fields by name; `element` for keys that are no fields, None where unknown keys are not allowed."""
+    """Declared fields by name, and `element` for all other keys: None where those are not allowed."""
 
     __slots__ = ("atomic", "element", "fields")
 
@@ -22,9 +24,13 @@ class MapNode:
         self.fields: dict[str, Node] = {}
         self.element: Node | None = None
 
+    def child(self, name: str) -> Node:
+        """The node of a member; that of a member nobody declared, which only a live object can hold, is a scalar."""
+        return self.fields.get(name, self.element) or SCALAR
+
 
 class ListNode:
-    """`keys` for a list of objects by key; none for a set; `atomic` lists are one value."""
+    """A list of objects told apart by `keys`, a set (no keys), or an `atomic` list, which is one value."""
 
     __slots__ = ("atomic", "defaults", "item", "keys")
 
@@ -69,26 +75,23 @@ OPAQUE = Node(scalar=True, map=MapNode(atomic=True), list=ListNode(atomic=True))
 
 
 class Builder:
-    """Builds nodes once for each named definition, so that recursive schemas end."""
+    """Builds one node for each named definition, so that recursive schemas end."""
 
     def __init__(self, resolve: Resolve | None = None) -> None:
         self._resolve = resolve
         self._named: dict[str, Node] = {}
 
-    def build(self, schema: dict[str, Any] | None, preserve: bool = False) -> Node:
+    def build(self, schema: Json | None, preserve: bool = False) -> Node:
         if not schema:
             return UNTYPED
-        reference = schema.get("$ref")
-        if reference is None and isinstance(schema.get("allOf"), list) and len(schema["allOf"]) == 1:
-            reference = schema["allOf"][0].get("$ref")
+        reference = _reference_in(schema)
         if reference is not None:
-            return self._reference(reference, schema, preserve)
+            return self._named_node(reference, schema, preserve)
         node = Node()
         self._fill(node, schema, preserve)
         return node
 
-    def _reference(self, reference: str, schema: dict[str, Any], preserve: bool) -> Node:
-        name = reference.rpartition("/")[2]
+    def _named_node(self, name: str, schema: Json, preserve: bool) -> Node:
         # A reference may carry its own map type, as `x-kubernetes-map-type: atomic` beside a $ref does.
         override = schema.get("x-kubernetes-map-type")
         key = f"{name}|{override or ''}"
@@ -104,12 +107,12 @@ class Builder:
             self._fill(node, target, preserve)
         return node
 
-    def _fill(self, node: Node, schema: dict[str, Any], preserve: bool) -> None:
+    def _fill(self, node: Node, schema: Json, preserve: bool) -> None:
         preserve = preserve or schema.get("x-kubernetes-preserve-unknown-fields") is True
         kind = schema.get("type", "")
         if schema.get("format") == "int-or-string":
             node.scalar = True
-        elif schema.get("x-kubernetes-int-or-string"):  # of a CRD: any value, which validation then judges
+        elif schema.get("x-kubernetes-int-or-string"):  # a CRD's takes any value here; its validation is stricter
             node.scalar, node.map, node.list = UNTYPED.scalar, UNTYPED.map, UNTYPED.list
         elif kind == "object":
             node.map = self._map(schema, preserve)
@@ -122,7 +125,7 @@ class Builder:
             node.map = self._map(schema, preserve)
             node.list = self._list(schema, preserve)
 
-    def _map(self, schema: dict[str, Any], preserve: bool) -> MapNode:
+    def _map(self, schema: Json, preserve: bool) -> MapNode:
         node = MapNode(atomic=schema.get("x-kubernetes-map-type") == "atomic")
         properties = schema.get("properties") or {}
         for name, member in properties.items():
@@ -138,7 +141,7 @@ class Builder:
             node.element = UNTYPED
         return node
 
-    def _list(self, schema: dict[str, Any], preserve: bool) -> ListNode:
+    def _list(self, schema: Json, preserve: bool) -> ListNode:
         list_type = schema.get("x-kubernetes-list-type")
         keys: tuple[str, ...] = ()
         if list_type == "map":
@@ -151,52 +154,54 @@ class Builder:
         items = schema.get("items")
         node.item = self.build(items, preserve) if isinstance(items, dict) else UNTYPED
         if keys and isinstance(items, dict):
-            for name, member in (self._plain(items).get("properties") or {}).items():
+            for name, member in (self._resolved(items).get("properties") or {}).items():
                 if name in keys and "default" in member:
                     node.defaults[name] = member["default"]
         return node
 
-    def _plain(self, schema: dict[str, Any]) -> dict[str, Any]:
-        reference = schema.get("$ref")
-        if reference is None and isinstance(schema.get("allOf"), list):
-            reference = schema["allOf"][0].get("$ref")
-        if reference is None or self._resolve is None:
-            return schema
-        return self._resolve(reference.rpartition("/")[2])
+    def _resolved(self, schema: Json) -> Json:
+        reference = _reference_in(schema)
+        return schema if reference is None or self._resolve is None else self._resolve(reference)
+
+
+def _reference_in(schema: Json) -> str | None:
+    """The definition that a schema refers to, directly or by an `allOf` of one part."""
+    reference = schema.get("$ref")
+    parts = schema.get("allOf")
+    if reference is None and isinstance(parts, list) and len(parts) == 1:
+        reference = parts[0].get("$ref")
+    return None if reference is None else reference.rpartition("/")[2]
 
 
 def _metadata() -> Node:
-    text = {"type": "string"}
-    reference = {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {}}
-    for name in ("apiVersion", "kind", "name", "uid"):
-        reference["properties"][name] = text  # type: ignore[index]
-    for name in ("controller", "blockOwnerDeletion"):
-        reference["properties"][name] = {"type": "boolean"}  # type: ignore[index]
+    text, flag, number = {"type": "string"}, {"type": "boolean"}, {"type": "integer"}
     texts = {"type": "object", "additionalProperties": text}
-    schema: dict[str, Any] = {"type": "object", "properties": {}}
-    names = ("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "creationTimestamp")
-    for name in (*names, "deletionTimestamp"):
-        schema["properties"][name] = text
-    for name in ("generation", "deletionGracePeriodSeconds"):
-        schema["properties"][name] = {"type": "integer"}
-    schema["properties"]["labels"] = texts
-    schema["properties"]["annotations"] = texts
-    schema["properties"]["ownerReferences"] = {
-        "type": "array",
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["uid"],
-        "items": reference,
+    owner = {
+        "type": "object",
+        "x-kubernetes-map-type": "atomic",
+        "properties": {
+            **dict.fromkeys(("apiVersion", "kind", "name", "uid"), text),
+            **dict.fromkeys(("controller", "blockOwnerDeletion"), flag),
+        },
     }
-    schema["properties"]["finalizers"] = {"type": "array", "x-kubernetes-list-type": "set", "items": text}
-    schema["properties"]["managedFields"] = {"type": "array", "x-kubernetes-list-type": "atomic"}
-    return Builder().build(schema)
+    owners = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"], "items": owner}
+    names = ("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion")
+    properties: Json = {
+        **dict.fromkeys((*names, "creationTimestamp", "deletionTimestamp"), text),
+        **dict.fromkeys(("generation", "deletionGracePeriodSeconds"), number),
+        **dict.fromkeys(("labels", "annotations"), texts),
+        "ownerReferences": owners,
+        "finalizers": {"type": "array", "x-kubernetes-list-type": "set", "items": text},
+        "managedFields": {"type": "array", "x-kubernetes-list-type": "atomic"},
+    }
+    return Builder().build({"type": "object", "properties": properties})
 
 
 METADATA = _metadata()
 
 
-def object_node(schema: dict[str, Any] | None, resolve: Resolve | None = None) -> Node:
-    """The node of a whole object: its schema, with Kubernetes' metadata in place of whatever the schema says of it."""
+def object_node(schema: Json | None, resolve: Resolve | None = None) -> Node:
+    """The node of a whole object: that of its schema, but its metadata is always Kubernetes' own."""
     built = Builder(resolve).build(schema or {})
     source = built.map if built.map is not None and not built.map.atomic else MapNode(atomic=False)
     top = MapNode(atomic=False)

@@ -13,8 +13,8 @@ from typing import Any
 from trainwright.embedded.apiserver import errors, metadata
 from trainwright.embedded.apiserver.api import Api
 from trainwright.embedded.apiserver.errors import StatusError, bad_request
-from trainwright.embedded.apiserver.fieldmanager.manager import Applied, FieldManager, refuse_managed_fields
-from trainwright.embedded.apiserver.fieldmanager.walk import go_text
+from trainwright.embedded.apiserver.fieldmanager.manager import FieldManager, refuse_managed_fields
+from trainwright.embedded.apiserver.fieldmanager.updater import AppliedConfiguration
 from trainwright.embedded.apiserver.http.bodies import json_kind, parse_json, parse_yaml, unsupported_body
 from trainwright.embedded.apiserver.http.decoding import refusal, report_unknown_in_patch, wrong_type
 from trainwright.embedded.apiserver.http.requests import Answer, Call
@@ -25,7 +25,7 @@ from trainwright.embedded.apiserver.storage.equality import same
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema import errors as field
-from trainwright.schema.gotext import json_text
+from trainwright.schema.gotext import json_text, plain_text
 from trainwright.schema.jsonobject import Json
 from trainwright.schema.jsonpatch import PatchError, PatchTestFailed, json_patch, merge_patch
 from trainwright.schema.strategic import StrategicMergeError, strategic_merge
@@ -108,7 +108,7 @@ def _patch(call: Call, kind: str, options: WriteOptions) -> writing.Compute:
             patched["metadata"] = {}
         obj, unknown = _decode_patched(served, patched)
         if duplicates or unknown:
-            shown = go_text(value) if kind == STRATEGIC_PATCH else json_text(patched)
+            shown = plain_text(value) if kind == STRATEGIC_PATCH else json_text(patched)
             report_unknown_in_patch(duplicates, unknown, options.validation, shown)
         check_names(call, obj)
         served.strategy.default(obj)
@@ -215,13 +215,13 @@ def _says_the_same(decoded: Json, merged: Json) -> bool:
 
 
 # Controllers apply the same bytes over and over; parsing and measuring them once makes that cheap.
-_APPLIED: collections.OrderedDict[tuple[int, bytes], tuple[FieldManager, Applied, list[str]]] = (
+_APPLIED: collections.OrderedDict[tuple[int, bytes], tuple[FieldManager, AppliedConfiguration, list[str]]] = (
     collections.OrderedDict()
 )
 APPLIED_KEPT, APPLIED_SIZE = 128, 64 * 1024
 
 
-def _applied(call: Call, manager: FieldManager) -> tuple[Applied, list[str]]:
+def _applied(call: Call, manager: FieldManager) -> tuple[AppliedConfiguration, list[str]]:
     key = (id(manager), call.body)
     found = _APPLIED.get(key)
     if found is not None and found[0] is manager:
@@ -235,7 +235,7 @@ def _applied(call: Call, manager: FieldManager) -> tuple[Applied, list[str]]:
     return applied, duplicates
 
 
-def _read_applied(call: Call, manager: FieldManager) -> tuple[Applied, list[str]]:
+def _read_applied(call: Call, manager: FieldManager) -> tuple[AppliedConfiguration, list[str]]:
     served = call.served
     try:
         config, duplicates = parse_yaml(call.body)

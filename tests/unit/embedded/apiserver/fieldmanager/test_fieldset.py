@@ -1,4 +1,4 @@
-"""Sets of field paths: laws of their algebra, and the form they have inside managedFields."""
+"""Sets of field paths: the laws of their algebra, and their form inside managedFields."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainwright.embedded.apiserver.fieldmanager import fieldset
-from trainwright.embedded.apiserver.fieldmanager.entries import Managed, identity, read, same_but_times, write
+from trainwright.embedded.apiserver.fieldmanager.entries import Identity, Managed, Owned, read, same_but_times, write
 from trainwright.embedded.apiserver.fieldmanager.nodes import Builder
-from trainwright.embedded.apiserver.fieldmanager.updater import Owned
 
 ELEMENTS = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"one"'])
 PATHS = st.frozensets(st.lists(ELEMENTS, min_size=1, max_size=4).map(tuple), max_size=8)
@@ -47,7 +46,9 @@ def test_union_difference_and_intersection_are_those_of_sets(
 
 
 @given(PATHS, PATHS)
-def test_nothing_is_changed_in_place(left: frozenset[tuple[str, ...]], right: frozenset[tuple[str, ...]]) -> None:
+def test_the_operations_do_not_change_their_inputs(
+    left: frozenset[tuple[str, ...]], right: frozenset[tuple[str, ...]]
+) -> None:
     one, other = built(left), built(right)
     for operation in (fieldset.union, fieldset.difference, fieldset.intersection, fieldset.without):
         operation(one, other)
@@ -55,7 +56,9 @@ def test_nothing_is_changed_in_place(left: frozenset[tuple[str, ...]], right: fr
 
 
 @given(PATHS, PATHS)
-def test_without_takes_along_what_is_below(left: frozenset[tuple[str, ...]], right: frozenset[tuple[str, ...]]) -> None:
+def test_without_also_takes_what_is_below_a_member(
+    left: frozenset[tuple[str, ...]], right: frozenset[tuple[str, ...]]
+) -> None:
     kept = {path for path in left if not any(path[: len(gone)] == gone for gone in right)}
     assert members(fieldset.without(built(left), built(right))) == kept
 
@@ -67,12 +70,12 @@ def test_leaves_are_the_members_without_children(paths: frozenset[tuple[str, ...
 
 
 @given(st.dictionaries(st.sampled_from(["kubectl", "operator", "webhook"]), PATHS.filter(bool), max_size=3))
-def test_entries_come_back_from_json_as_they_were(owners: dict[str, frozenset[tuple[str, ...]]]) -> None:
+def test_entries_survive_the_way_through_json(owners: dict[str, frozenset[tuple[str, ...]]]) -> None:
     managed = Managed()
     for number, (name, paths) in enumerate(sorted(owners.items())):
         operation = ("Apply", "Update")[number % 2]
-        key = identity(name, operation, "v1", ("", "status")[number // 2])
-        managed.fields[key] = Owned(built(paths), "v1", operation == "Apply")
+        key = Identity.of(name, operation, "v1", ("", "status")[number // 2])
+        managed.fields[key] = Owned(built(paths), "v1")
         managed.times[key] = f"2026-01-0{number + 1}T00:00:00Z"
     entries = json.loads(json.dumps(write(managed)))
     again = read(entries)
@@ -86,7 +89,7 @@ def entry(**changes: Any) -> dict[str, Any]:
     return {**whole, "fieldsV1": {"f:a": {}}, **changes}
 
 
-def test_entries_that_say_nothing_useful_are_not_understood() -> None:
+def test_malformed_entries_are_refused() -> None:
     assert read([entry()]) is not None
     for wrong in (
         entry(operation="Replace"),
@@ -100,12 +103,12 @@ def test_entries_that_say_nothing_useful_are_not_understood() -> None:
 
 
 def test_an_applier_has_one_entry_whatever_version_it_speaks() -> None:
-    assert identity("m", "Apply", "v1", "") == identity("m", "Apply", "v2", "")
-    assert identity("m", "Update", "v1", "") != identity("m", "Update", "v2", "")
-    assert identity("m", "Update", "v1", "") != identity("m", "Update", "v1", "status")
+    assert Identity.of("m", "Apply", "v1", "") == Identity.of("m", "Apply", "v2", "")
+    assert Identity.of("m", "Update", "v1", "") != Identity.of("m", "Update", "v2", "")
+    assert Identity.of("m", "Update", "v1", "") != Identity.of("m", "Update", "v1", "status")
 
 
-def test_entries_that_differ_only_in_time_say_the_same() -> None:
+def test_entries_that_differ_only_in_time_are_the_same() -> None:
     assert same_but_times([entry(time="2026-01-01T00:00:00Z")], [entry(time="2026-02-01T00:00:00Z")])
     assert not same_but_times([entry()], [entry(fieldsV1={"f:b": {}})])
     assert not same_but_times([entry()], [entry(), entry(manager="other")])
@@ -120,8 +123,8 @@ def test_entries_are_ordered_by_operation_then_time_then_manager() -> None:
         ("z", "Apply", "9"),
         ("c", "Update", "1"),
     ):
-        key = identity(name, operation, "v1", "")
-        managed.fields[key] = Owned({"f:a": {}}, "v1", operation == "Apply")
+        key = Identity.of(name, operation, "v1", "")
+        managed.fields[key] = Owned({"f:a": {}}, "v1")
         managed.times[key] = time
     assert [found["manager"] for found in write(managed)] == ["z", "c", "a", "b"]
 
@@ -139,7 +142,7 @@ def test_struct_fields_with_members_below_become_members() -> None:
     assert fieldset.ensure_fields_are_members({"f:free": {"f:k": {}}}, node) == {"f:free": {"f:k": {}}}
 
 
-def test_paths_are_listed_as_messages_list_them_members_first() -> None:
+def test_paths_are_listed_in_the_order_of_messages_members_first() -> None:
     subset = {
         "f:spec": {
             'k:{"name":"b"}': {"f:x": {}},

@@ -1,4 +1,4 @@
-"""Merging, comparing and removing keep their laws, whatever the objects hold."""
+"""Laws of merging, comparing and removing, on random objects."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from trainwright.embedded.apiserver.fieldmanager import fieldset
+from trainwright.embedded.apiserver.fieldmanager.comparison import compare
+from trainwright.embedded.apiserver.fieldmanager.fields import fields_of
 from trainwright.embedded.apiserver.fieldmanager.merge import merge
 from trainwright.embedded.apiserver.fieldmanager.nodes import object_node
-from trainwright.embedded.apiserver.fieldmanager.walk import compare, fields_of, remove
+from trainwright.embedded.apiserver.fieldmanager.removal import remove
 
 NODE = object_node(
     {
@@ -58,7 +60,7 @@ OBJECTS = SPECS.map(lambda spec: {"metadata": {}, "spec": spec})
 
 
 @given(OBJECTS, OBJECTS)
-def test_what_is_applied_is_in_the_result(live: Any, applied: Any) -> None:
+def test_the_merged_object_has_all_applied_fields(live: Any, applied: Any) -> None:
     assume(applied["spec"])  # an empty map is a leaf of its own, and merging into it keeps what is there
     merged = merge(NODE, live, applied)
     missing = fieldset.difference(fields_of(NODE, applied), fields_of(NODE, merged))
@@ -72,7 +74,7 @@ def test_an_object_does_not_differ_from_itself(obj: Any) -> None:
 
 
 @given(OBJECTS, OBJECTS)
-def test_a_comparison_names_what_only_one_side_has(old: Any, new: Any) -> None:
+def test_objects_that_differ_in_more_than_order_are_changed(old: Any, new: Any) -> None:
     found = compare(NODE, old, new)
     assert found.changed == (old != new) or _only_order_differs(old, new)
 

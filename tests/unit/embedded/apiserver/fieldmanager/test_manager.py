@@ -1,4 +1,4 @@
-"""Who owns which field after applies and updates by several managers, and who objects."""
+"""Ownership after applies and updates by several managers, and their conflicts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NODE = object_node(SCHEMA)
 
 
 class Object:
-    """One object, and what its managers do to it; times are counted up."""
+    """One object and its managers, with a clock that ticks at every write."""
 
     def __init__(self) -> None:
         self.live: dict[str, Any] | None = None
@@ -91,14 +91,14 @@ def conflicts(error: StatusError) -> list[tuple[str, str]]:
     return [(cause["message"], cause["field"]) for cause in error.details["causes"]]
 
 
-def test_two_who_apply_the_same_value_own_it_together() -> None:
+def test_two_appliers_of_the_same_value_share_its_ownership() -> None:
     thing = Object()
     thing.apply("a", {"color": "red"})
     thing.apply("b", {"color": "red"})
     assert thing.owned("a") == thing.owned("b") == {"f:spec": {"f:color": {}}}
 
 
-def test_another_value_is_a_conflict_that_names_the_owner() -> None:
+def test_applying_another_value_is_a_conflict_that_names_the_owner() -> None:
     thing = Object()
     thing.apply("a", {"color": "red"})
     with pytest.raises(StatusError) as found:
@@ -127,7 +127,7 @@ def test_force_takes_the_field_away() -> None:
     assert thing.owned("b") == {"f:spec": {"f:color": {}}}
 
 
-def test_what_is_no_longer_applied_goes_unless_another_owns_it() -> None:
+def test_a_field_no_longer_applied_is_removed_unless_another_manager_owns_it() -> None:
     thing = Object()
     thing.apply("a", {"color": "red", "size": 1})
     thing.apply("b", {"size": 1})
@@ -136,7 +136,7 @@ def test_what_is_no_longer_applied_goes_unless_another_owns_it() -> None:
     assert thing.owned("b") == {"f:spec": {"f:size": {}}}
 
 
-def test_an_update_takes_over_what_it_changes_and_nothing_else() -> None:
+def test_an_update_takes_over_exactly_the_fields_it_changes() -> None:
     thing = Object()
     thing.apply("a", {"color": "red", "size": 1})
     thing.update("u", {"color": "blue", "size": 1})
@@ -197,14 +197,14 @@ def test_an_item_that_survives_keeps_its_key() -> None:
     assert thing.spec["ports"] == [{"name": "p", "b": "2"}]
 
 
-def test_the_last_owner_of_an_item_takes_it_along() -> None:
+def test_an_item_is_removed_with_its_last_owner() -> None:
     thing = Object()
     thing.apply("a", {"ports": [{"name": "p"}, {"name": "q"}], "color": "red"})
     thing.apply("a", {"ports": [{"name": "q"}], "color": "red"})
     assert thing.spec["ports"] == [{"name": "q"}]
 
 
-def test_items_of_others_stay_when_the_list_is_no_longer_applied() -> None:
+def test_items_of_other_managers_stay_when_the_list_is_no_longer_applied() -> None:
     thing = Object()
     thing.apply("a", {"ports": [{"name": "p"}], "color": "red"})
     thing.update("u", {"ports": [{"name": "p"}, {"name": "q"}], "color": "red"})
@@ -212,7 +212,7 @@ def test_items_of_others_stay_when_the_list_is_no_longer_applied() -> None:
     assert thing.spec == {"color": "red", "ports": [{"name": "q"}]}
 
 
-def test_applying_the_same_again_changes_nothing_not_even_times() -> None:
+def test_applying_the_same_again_changes_nothing() -> None:
     thing = Object()
     thing.apply("a", {"color": "red"})
     assert thing.apply("a", {"color": "red"}) is None
@@ -227,7 +227,7 @@ def test_a_manager_that_applies_nothing_has_no_entry() -> None:
     assert thing.owned("b") == {"f:spec": {"f:size": {}}}
 
 
-def test_status_and_main_resource_are_owned_apart() -> None:
+def test_status_and_main_resource_have_separate_entries() -> None:
     thing = Object()
     thing.apply("a", {"color": "red"})
     thing.apply("a", {"color": "red"}, status={"phase": "Ready"})
@@ -239,7 +239,7 @@ def test_status_and_main_resource_are_owned_apart() -> None:
     ]
 
 
-def test_an_object_from_before_tracking_gets_one_owner_for_all_it_had() -> None:
+def test_the_fields_of_an_untracked_object_get_one_owner_at_the_first_apply() -> None:
     thing = Object()
     thing.live = {"metadata": {"name": "o", "uid": "u"}, "spec": {"color": "red"}}
     thing.apply("a", {"size": 1})
@@ -257,7 +257,7 @@ def test_an_empty_list_of_entries_switches_tracking_off() -> None:
     assert "managedFields" not in thing.live["metadata"]
 
 
-def test_entries_that_cannot_be_read_are_replaced_by_the_stored_ones() -> None:
+def test_malformed_entries_are_replaced_by_the_stored_ones() -> None:
     thing = Object()
     thing.update("u", {"color": "red"})
     thing.update("v", {"color": "red", "size": 2}, managedFields=[{"operation": "Nonsense"}])
@@ -265,13 +265,13 @@ def test_entries_that_cannot_be_read_are_replaced_by_the_stored_ones() -> None:
     assert thing.owned("v", "Update") == {"f:spec": {"f:size": {}}}
 
 
-def test_names_versions_and_times_of_the_object_are_not_owned() -> None:
+def test_nobody_owns_name_namespace_and_system_metadata() -> None:
     thing = Object()
     thing.apply("a", metadata={"name": "o", "namespace": "n", "labels": {"x": "y"}})
     assert thing.owned("a") == {"f:metadata": {"f:labels": {"f:x": {}}}}
 
 
-def test_more_than_ten_updaters_are_joined_under_one_name() -> None:
+def test_the_oldest_of_more_than_ten_updaters_are_joined_as_ancient_changes() -> None:
     thing = Object()
     for number in range(12):
         thing.update(f"u{number:02d}", annotations={f"a{i}": "" for i in range(number + 1)})
@@ -282,7 +282,7 @@ def test_more_than_ten_updaters_are_joined_under_one_name() -> None:
     assert set(thing.owned("ancient-changes", "Update")["f:metadata"]["f:annotations"]) == {".", "f:a0", "f:a1", "f:a2"}
 
 
-def test_a_configuration_that_does_not_fit_is_refused_with_its_place() -> None:
+def test_a_configuration_with_an_undeclared_field_is_refused_with_its_path() -> None:
     with pytest.raises(StatusError, match=r"field not declared in schema") as found:
         Object().apply("a", {"colour": "red"})
     assert found.value.code == 400
@@ -293,7 +293,7 @@ def annotated(spec: dict[str, Any]) -> str:
     return json.dumps({"apiVersion": VERSION, "kind": "Thing", "metadata": {"name": "o"}, "spec": spec})
 
 
-def test_kubectl_takes_over_what_it_set_by_client_side_apply() -> None:
+def test_kubectl_takes_over_fields_it_set_by_client_side_apply() -> None:
     thing = Object()
     text = annotated({"color": "red"})
     thing.update("kubectl-client-side-apply", {"color": "red"}, annotations={lastapplied.ANNOTATION: text})
@@ -304,7 +304,7 @@ def test_kubectl_takes_over_what_it_set_by_client_side_apply() -> None:
     assert kept["spec"] == {"color": "blue"}
 
 
-def test_kubectl_does_not_take_over_what_changed_since() -> None:
+def test_kubectl_does_not_take_over_fields_that_changed_since() -> None:
     thing = Object()
     text = annotated({"color": "red"})
     thing.update("kubectl-client-side-apply", {"color": "red"}, annotations={lastapplied.ANNOTATION: text})
@@ -315,7 +315,7 @@ def test_kubectl_does_not_take_over_what_changed_since() -> None:
 
 
 @pytest.mark.parametrize("text", ["not json", "[]", annotated({"color": "red"}).replace("/v1", "/v2")])
-def test_an_annotation_that_says_nothing_about_this_version_gives_no_rights(text: str) -> None:
+def test_an_annotation_that_is_broken_or_of_another_version_allows_no_conflicts(text: str) -> None:
     live = {"metadata": {"annotations": {lastapplied.ANNOTATION: text}}, "spec": {"color": "red"}}
     assert lastapplied.allowed_conflicts(NODE, live, VERSION) == {}
 

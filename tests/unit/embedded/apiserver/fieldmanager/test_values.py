@@ -1,4 +1,4 @@
-"""Values seen through their nodes: fields, differences, removal, merging."""
+"""One value or two seen through their node: fields, differences, removal, merging, validation."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainwright.embedded.apiserver.fieldmanager import fieldset
+from trainwright.embedded.apiserver.fieldmanager.comparison import compare
+from trainwright.embedded.apiserver.fieldmanager.fields import fields_of
 from trainwright.embedded.apiserver.fieldmanager.merge import merge
 from trainwright.embedded.apiserver.fieldmanager.nodes import Builder, Node, object_node
-from trainwright.embedded.apiserver.fieldmanager.walk import check, compare, fields_of, remove
+from trainwright.embedded.apiserver.fieldmanager.removal import remove
+from trainwright.embedded.apiserver.fieldmanager.validation import check
 
 TEXT = {"type": "string"}
 PORT = {
@@ -104,7 +107,7 @@ def test_a_value_does_not_differ_from_itself(value: Any) -> None:
 
 
 @given(VALUES, VALUES)
-def test_what_one_way_adds_the_other_way_removes(old: Any, new: Any) -> None:
+def test_fields_added_one_way_are_removed_the_other_way(old: Any, new: Any) -> None:
     there, back = compare(NODE, old, new), compare(NODE, new, old)
     assert there.added == back.removed
     assert there.removed == back.added
@@ -120,7 +123,7 @@ def test_added_fields_are_in_the_new_value_and_removed_ones_are_not(old: Any, ne
 
 
 @given(VALUES, VALUES)
-def test_a_merge_holds_all_that_was_applied_and_is_stable(live: Any, applied: Any) -> None:
+def test_a_merge_holds_all_applied_fields_and_is_stable(live: Any, applied: Any) -> None:
     merged = merge(NODE, live, applied) or {}
     wanted, found = fields_of(NODE, applied), fields_of(NODE, merged)
     assert fieldset.difference(wanted, found) == {}
@@ -143,7 +146,7 @@ def test_empty_and_null_differ_from_each_other() -> None:
     assert compare(NODE, {"list": []}, {"list": None}).modified == {"f:list": {}}
 
 
-def test_a_number_that_becomes_a_text_is_modified() -> None:
+def test_a_number_that_becomes_a_string_is_modified() -> None:
     assert compare(NODE, {"either": 1}, {"either": "1"}).modified == {"f:either": {}}
 
 
@@ -156,11 +159,25 @@ def test_a_number_that_becomes_a_text_is_modified() -> None:
         ([], [2, 1], [2, 1]),
     ],
 )
-def test_applied_order_wins_and_others_keep_their_place(live: Any, applied: Any, merged: Any) -> None:
+def test_applied_items_keep_their_order_and_live_only_items_keep_their_place(
+    live: Any, applied: Any, merged: Any
+) -> None:
     def ports(numbers: list[int]) -> list[dict[str, int]]:
         return [{"port": number} for number in numbers]
 
     assert merge(NODE, {"ports": ports(live)}, {"ports": ports(applied)}) == {"ports": ports(merged)}
+
+
+@pytest.mark.parametrize(
+    ("live", "applied", "merged"),
+    [
+        (["x", "x", "y"], ["x"], ["x", "y"]),
+        (["x", "x", "y"], ["x", "z"], ["x", "z", "y"]),
+        (["y", "x", None, "x"], ["x"], ["y", "x", None]),
+    ],
+)
+def test_an_applied_item_replaces_the_duplicates_in_a_live_list(live: Any, applied: Any, merged: Any) -> None:
+    assert merge(NODE, {"set": live}, {"set": applied}) == {"set": merged}
 
 
 def test_atomic_values_are_replaced_not_merged() -> None:
@@ -188,7 +205,7 @@ def test_atomic_values_are_replaced_not_merged() -> None:
         ({"text": {"a": 1}}, ".text: expected scalar, got &{map[a:1]}"),
     ],
 )
-def test_what_does_not_fit_is_named_with_its_path(value: Any, fault: str) -> None:
+def test_a_fault_is_reported_with_its_path(value: Any, fault: str) -> None:
     assert check(NODE, value) == [fault]
 
 
@@ -196,7 +213,7 @@ def test_duplicates_in_an_atomic_list_are_fine() -> None:
     assert check(NODE, {"list": ["a", "a"]}) == []
 
 
-def test_every_object_has_kubernetes_metadata_whatever_its_schema_says() -> None:
+def test_the_metadata_of_every_object_is_that_of_kubernetes() -> None:
     node: Node = object_node({"type": "object", "properties": {"metadata": {"type": "object"}, "spec": SCHEMA}})
     value = {"metadata": {"finalizers": ["x"], "ownerReferences": [{"uid": "u", "name": "n"}], "labels": {"a": "b"}}}
     assert fields_of(node, value) == {
@@ -208,7 +225,7 @@ def test_every_object_has_kubernetes_metadata_whatever_its_schema_says() -> None
     }
 
 
-def test_recursive_definitions_end() -> None:
+def test_a_recursive_definition_is_built_once() -> None:
     definitions = {"T": {"type": "object", "properties": {"t": {"$ref": "#/definitions/T"}, "name": TEXT}}}
     node = Builder(definitions.__getitem__).build({"$ref": "#/definitions/T"})
     assert fields_of(node, {"t": {"t": {"name": "x"}}}) == {"f:t": {"f:t": {"f:name": {}}}}
@@ -234,11 +251,13 @@ def test_a_number_is_no_boolean(old: Any, new: Any) -> None:
         (None, 1, {}, {"f:z": {}}, {}),
     ],
 )
-def test_a_free_value_may_change_its_kind(old: Any, new: Any, added: Any, modified: Any, removed: Any) -> None:
+def test_a_value_without_a_schema_may_change_its_shape(
+    old: Any, new: Any, added: Any, modified: Any, removed: Any
+) -> None:
     assert compare(ANY, {"z": old}, {"z": new}) == (added, modified, removed)
 
 
-def test_null_applied_over_a_free_map_leaves_the_map() -> None:
+def test_null_applied_over_a_map_without_a_schema_leaves_the_map() -> None:
     assert merge(ANY, {"z": {"a": 1}}, {"z": None}) == {"z": {"a": 1}}
     assert merge(ANY, {"z": [1]}, {"z": None}) == {"z": None}
 

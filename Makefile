@@ -40,14 +40,14 @@ setup-torch: $(VENV)/torch.ready ## the same, with PyTorch for the pods of the d
 demo: setup-torch ## train a 2-node x 2-process PyTorch model on this machine
 	@$(BIN)/trainwright run examples/torch-ddp/trainjob.yaml --dir build/demo
 
-check: setup ## lint, types, import directions
+check: setup ## lint, types, import directions, over src, tests, bench, tools and examples
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
 test: setup-torch ## the tests a clone alone can run: units and whole paths with real processes
-	$(PYTEST) -n 2 $(OPTIONS) tests
+	$(PYTEST) -n 2 $(OPTIONS) tests examples
 
 test-kubectl: setup ## real kubectl against the local cluster; builds kubectl once, with Go
 	$(PYTEST) $(OPTIONS) tests/kubectl

@@ -116,7 +116,7 @@ async def creates(target: Target, seconds: float) -> float:
 def jobset(name: str) -> dict[str, Any]:
     """About 9 KB, as the operator renders it."""
     environment = [{"name": f"VARIABLE_{index}", "value": "v" * 20} for index in range(60)]
-    container = {
+    container: dict[str, Any] = {
         "name": "node",
         "image": "example.org/train:1",
         "command": ["torchrun", "train.py"],

@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 import gomodules
 import openapi
 import thirdparty
 import typedfields
-import yaml
-
 from trainwright.api import crds
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -6,9 +6,9 @@ In: the directories of their Go modules. Out: CRD documents.
 
 from __future__ import annotations
 
-import gomodules
 import yaml
 
+import gomodules
 from trainwright.api.crds import without_descriptions
 from trainwright.schema.jsonobject import Json
 

@@ -50,7 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--embedded", action="store_true", help="run the suite on the embedded control plane")
 
 
-class TwoHalves(LoadScopeScheduling):
+class TwoHalves(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """Two workers, two planes: the files of the operator stay together, for the last judges what the others did."""
 
     def _split_scope(self, nodeid: str) -> str:

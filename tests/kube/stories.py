@@ -50,7 +50,7 @@ def trainjob(name: str, runtime: str, outcome: str = "complete", **spec: object)
 
 
 TORCH = {"numNodes": 1, "torch": {}}
-MPI = {"numNodes": 1, "mpi": {"mpiImplementation": "OpenMPI", "numProcPerNode": 1, "runLauncherAsNode": True}}
+MPI: Json = {"numNodes": 1, "mpi": {"mpiImplementation": "OpenMPI", "numProcPerNode": 1, "runLauncherAsNode": True}}
 
 
 def create(rest: Rest, namespace: str, *items: Json) -> None:

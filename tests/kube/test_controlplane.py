@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from trainwright.schema.jsonobject import Json
@@ -28,7 +30,7 @@ def jobsets(namespace: str) -> str:
     return f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{namespace}/jobsets"
 
 
-def condition(kind: str):
+def condition(kind: str) -> Callable[[Json | None], bool]:
     def holds(found: Json | None) -> bool:
         conditions = (found or {}).get("status", {}).get("conditions", [])
         return any(c["type"] == kind and c["status"] == "True" for c in conditions)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +11,6 @@ from trainwright.api.trainjob import TrainJob, trainjob_from
 from trainwright.pipeline import MaskedKeys, Observed, build
 from trainwright.pipeline.validation import Verdict, validate_trainjob
 from trainwright.plugins import load
-
-sys.path.insert(0, str(Path(__file__).parent))
 from trainwright_spot import LABEL, Spot
 
 POD = {"containers": [{"name": "node", "image": "i"}]}

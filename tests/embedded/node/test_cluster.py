@@ -29,6 +29,7 @@ from trainwright.api.resources import (
 from trainwright.client import ApiError, DeleteOptions
 from trainwright.embedded.node import tiers
 from trainwright.embedded.node.record import PodDirectory, supervisor_of
+from trainwright.schema.jsonobject import Json
 
 namespaces_only = pytest.mark.skipif(PROBED.name == "T0", reason=PROBED.reason)
 
@@ -404,7 +405,7 @@ async def test_torch_trains_across_two_pods_and_two_jobs_do_not_meet(tmp_path: P
 
     def torch_job(name: str) -> dict[str, object]:
         rank = {"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
-        env = [
+        env: list[Json] = [
             {"name": "PET_NNODES", "value": "2"},
             {"name": "PET_NPROC_PER_NODE", "value": "2"},
             {"name": "PET_NODE_RANK", "valueFrom": rank},

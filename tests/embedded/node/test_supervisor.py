@@ -154,6 +154,7 @@ async def test_a_supervisor_outlives_the_process_that_started_it(machine: Machin
     """The starter is a whole process of its own that dies by kill -9; the record tells the true exit code."""
     directory = await machine.start(["sh", "-c", "echo up; sleep 0.5; exit 5"])
     record = directory.record()
+    assert record is not None
     supervisor = supervisor_of(record)
     # It is in a session of its own, and its parent is not us.
     assert os.getsid(supervisor.pid) != os.getsid(0)

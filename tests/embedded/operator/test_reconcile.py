@@ -6,6 +6,7 @@ The workload controllers are away: tests play the JobSet controller by writing a
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import re
 import time
@@ -138,7 +139,7 @@ async def test_a_job_gets_its_children_and_they_go_with_it(cluster: Cluster) -> 
             (SECRETS, "job-mpi-ssh-auth"),
         )
         for resource, name in children:
-            child = await cluster.until(lambda resource=resource, name=name: cluster.find(resource, name))
+            child = await cluster.until(functools.partial(cluster.find, resource, name))
             assert child["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
         await cluster.finish()
         await cluster.until_state("Complete")

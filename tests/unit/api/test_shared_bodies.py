@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from trainwright.api.events import LONGEST_MESSAGE, event_body
 from trainwright.api.mergepatches import changed_members, finalizers_patch, status_patch
 from trainwright.api.metadata import ObjectMeta
@@ -13,7 +15,7 @@ JOB = ObjectMeta(name="tj", namespace="team", uid="u1", resource_version="7", fi
 NOON = "2026-07-01T12:00:00Z"
 
 
-def event(about: ObjectMeta = JOB, message: str = "it waits", **more: str) -> Json:
+def event(about: ObjectMeta = JOB, message: str = "it waits", **more: Any) -> Json:
     resource = TRAIN_JOBS if about.namespace else NODES
     return event_body(
         resource,

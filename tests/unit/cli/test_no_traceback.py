@@ -56,7 +56,7 @@ def _stdin(text: str) -> Any:
     class Stream:
         buffer = io.BytesIO(text.encode())
 
-    before, sys.stdin = sys.stdin, Stream()  # type: ignore[assignment]
+    before, sys.stdin = sys.stdin, Stream()
     try:
         yield
     finally:

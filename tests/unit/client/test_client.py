@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -272,6 +273,7 @@ async def test_a_watch_gives_events_and_bookmarks_until_the_server_ends_it(serve
     async with client.watch(PODS, resource_version="1", decode=Thin) as events:
         seen = [(event.type, event.resource_version, event.object) async for event in events]
     assert [(kind, version) for kind, version, _ in seen] == [("ADDED", "2"), ("BOOKMARK", "3"), ("SOMETHING", "4")]
+    assert seen[0][2] is not None
     assert seen[0][2].metadata.name == "a"
     assert seen[1][2] is None
 
@@ -310,7 +312,9 @@ async def test_a_silent_watch_ends_at_its_idle_limit(server: Server, client: Cli
     release.set()
 
 
-async def test_after_a_401_the_token_is_read_again_and_the_request_repeated_once(server: Server, tmp_path) -> None:
+async def test_after_a_401_the_token_is_read_again_and_the_request_repeated_once(
+    server: Server, tmp_path: Path
+) -> None:
     token = tmp_path / "token"
     token.write_text("old\n")
 

@@ -29,11 +29,11 @@ class LeaseServer:
         failure = self.fail(request)
         if failure is not None:
             raise failure
-        body = json.loads(request.body) if request.body else None
         if request.method == "GET":
             if self.lease is None:
                 return _status(404, "NotFound", {"name": "x"})
             return Answer(200, {}, json.dumps(self.lease).encode())
+        body: dict[str, Any] = json.loads(request.body or b"{}")
         if request.method == "POST" and self.lease is not None:
             return _status(409, "AlreadyExists")
         if request.method == "PUT":

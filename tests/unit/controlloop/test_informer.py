@@ -144,7 +144,6 @@ steps = st.one_of(
 def test_whatever_happens_to_the_connection_the_store_ends_as_the_server_is(story: list[tuple[str, Any]]) -> None:
     async def play() -> None:
         clock = VirtualClock()
-        clock.SETTLE_ROUNDS = 15
         server = History()
         source = Source(PODS, Pod)
         told: dict[str, Pod] = {}

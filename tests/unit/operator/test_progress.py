@@ -9,7 +9,8 @@ import pytest
 from trainwright.client import Client, NotFound, UnknownOutcome
 from trainwright.client.requests import Request
 from trainwright.controlloop import VirtualClock
-from trainwright.operator.progress import ProgressWriter, TrainerStatus
+from trainwright.operator.progress import ProgressWriter
+from trainwright.operator.reports import TrainerStatus
 from trainwright.operator.tokens import bearer
 from unit.operator.memory_api import MemoryApi
 from unit.operator.world import train_job

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,7 +24,7 @@ from unit.operator.memory_api import Failure
 from unit.operator.world import World, mpi_runtime, runtime, train_job
 
 
-async def started(**spec: object) -> World:
+async def started(**spec: Any) -> World:
     world = World()
     world.api.add("clustertrainingruntimes", runtime(), "")
     await world.__aenter__()

@@ -15,7 +15,7 @@ env = st.lists(
         st.fixed_dictionaries({"name": names, "valueFrom": st.just({"fieldRef": {"fieldPath": "metadata.name"}})}),
     ),
     max_size=3,
-    unique_by=lambda item: item["name"],
+    unique_by=lambda item: str(item["name"]),
 )
 resources = st.fixed_dictionaries(
     {},
@@ -77,7 +77,7 @@ def replicated_job(draw: st.DrawFn, name: str, role: str) -> Json:
     return {"name": name, "template": template}
 
 
-policies = st.sampled_from(
+policies: st.SearchStrategy[Json] = st.sampled_from(
     [
         {},
         {"torch": {}},

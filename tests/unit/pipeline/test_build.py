@@ -254,7 +254,9 @@ def test_a_template_may_leave_out_every_level() -> None:
 
 def test_resources_that_go_nowhere_come_with_a_warning() -> None:
     job = trainjob({"resourcesPerNode": {"limits": {"cpu": 1}}})
-    bare = msgspec.structs.replace(runtime(), spec=msgspec.structs.replace(runtime().spec, ml_policy=None))
+    spec = runtime().spec
+    assert spec is not None
+    bare = msgspec.structs.replace(runtime(), spec=msgspec.structs.replace(spec, ml_policy=None))
     (warning,) = plan(job, bare).warnings
     assert warning.startswith("spec.trainer.resourcesPerNode has no effect")
     assert plan(job, runtime()).warnings == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import io
 import json
 import os
@@ -18,10 +19,11 @@ from hypothesis import strategies as st
 from trainwright.api.runtime import runtime_from
 from trainwright.api.trainjob import TrainJob, trainjob_from
 from trainwright.cli.documents import Document, parse, steps
-from trainwright.cli.explain import check_runtime, explain_job
+from trainwright.cli.explain import explain_job
 from trainwright.cli.failure import Failure
 from trainwright.cli.offline import Offline
 from trainwright.cli.output import to_yaml
+from trainwright.cli.render import check_runtime
 from trainwright.pipeline import MaskedKeys, Observed, build
 from trainwright.pipeline.framework import Framework
 from trainwright.pipeline.info import Info, make_info
@@ -68,7 +70,7 @@ class Marker:
 @given(train_jobs(), runtimes(), st.permutations(["one", "three", "two"]))
 def test_the_order_of_discovery_does_not_change_a_byte(job: Json, runtime: Json, order: list[str]) -> None:
     def framework(found: list[str]) -> Framework:
-        return load(discovered={name: (lambda name=name: Marker(name)) for name in found}, enabled=["two", "*"])
+        return load(discovered={name: functools.partial(Marker, name) for name in found}, enabled=["two", "*"])
 
     assert rendered(job, runtime, framework(order)) == rendered(job, runtime, framework(sorted(order)))
 

@@ -6,6 +6,7 @@ import pytest
 
 from trainwright.api.fields import Field, fields_of
 from trainwright.pipeline.sparse import sparse
+from trainwright.schema.jsonobject import Json
 
 
 def test_an_unset_field_and_its_zero_are_the_same() -> None:
@@ -60,7 +61,7 @@ def test_a_resource_field_always_has_a_divisor() -> None:
 
 
 def test_an_empty_list_says_nothing() -> None:
-    patch = {"tolerations": [], "nodeSelector": {}, "securityContext": {}}
+    patch: Json = {"tolerations": [], "nodeSelector": {}, "securityContext": {}}
     assert sparse(patch, "trainer.PodSpecPatch") == {"securityContext": {}}
 
 

@@ -19,6 +19,7 @@ from trainwright.pipeline.validation import (
     validate_trainjob,
 )
 from trainwright.plugins import load
+from trainwright.schema.jsonobject import Json
 from unit.pipeline.objects import job_of_runtime, runtime, trainjob
 
 FRAMEWORK = load(discovered={})
@@ -207,13 +208,16 @@ def test_a_manager_of_capitals_is_told_the_rule() -> None:
     ],
 )
 def test_legacy_overrides_keep_their_rules(field: str, title: str, item: dict[str, Any]) -> None:
-    (missing,) = errors(trainjob(**{field: [{"targetJobs": [{"name": "nope"}]}]}), runtime())
+    def overridden(target: str, **more: Any) -> TrainJob:
+        spec: Json = {field: [{"targetJobs": [{"name": target}], **more}]}
+        return trainjob(**spec)
+
+    (missing,) = errors(overridden("nope"), runtime())
     assert missing.endswith("must not have targetJob that doesn't exist in the runtime job template")
     assert missing.startswith(f"spec.{field}: Invalid value: ")
-    (unknown,) = errors(trainjob(**{field: [{"targetJobs": [{"name": "node"}], **item}]}), runtime())
+    (unknown,) = errors(overridden("node", **item), runtime())
     assert unknown.endswith("must not have container that doesn't exist in the runtime job node")
-    new, old = trainjob(**{field: [{"targetJobs": [{"name": "node"}]}]}), trainjob()
-    assert errors(new, runtime(), old) == [
+    assert errors(overridden("node"), runtime(), trainjob()) == [
         f"spec.{field}: Forbidden: {title} can only be modified when the TrainJob is suspended"
     ]
 
@@ -238,7 +242,7 @@ def test_another_spelling_of_a_patch_is_no_change() -> None:
 
 
 def test_patches_change_only_while_nothing_runs() -> None:
-    changed = {"runtimePatches": [patch(nodeSelector={"a": "b"})]}
+    changed: Json = {"runtimePatches": [patch(nodeSelector={"a": "b"})]}
     running = "RuntimePatches can only be modified when the TrainJob is suspended before or after the update"
     active = "RuntimePatches cannot be modified when the JobSet's ReplicatedJob node is still active"
     assert errors(trainjob(**changed), runtime(), trainjob()) == [f"spec.runtimePatches: Forbidden: {running}"]

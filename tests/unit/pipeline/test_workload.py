@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -63,7 +63,10 @@ class PlainJob:
 
 
 def framework(*plugins: Any) -> Framework:
-    return load(discovered={plugin.name: (lambda plugin=plugin: plugin) for plugin in plugins})
+    def factory(plugin: Any) -> Callable[[], Any]:
+        return lambda: plugin
+
+    return load(discovered={plugin.name: factory(plugin) for plugin in plugins})
 
 
 def plan(*plugins: Any, observed: Observed | None = None) -> Any:

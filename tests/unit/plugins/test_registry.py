@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ class Stamp:
 
 
 def names(**options: Any) -> list[str]:
-    discovered = {name: (lambda name=name: Stamp(name)) for name in options.pop("discovered", ())}
+    discovered = {name: functools.partial(Stamp, name) for name in options.pop("discovered", ())}
     return [plugin.name for plugin in load(discovered=discovered, **options).plugins]
 
 
@@ -89,7 +90,7 @@ def test_something_without_extension_points_is_no_plugin() -> None:
 def test_the_order_of_discovery_does_not_matter() -> None:
     made = []
     for order in (["a", "b"], ["b", "a"]):
-        framework = load(discovered={name: (lambda name=name: Stamp(name)) for name in order})
+        framework = load(discovered={name: functools.partial(Stamp, name) for name in order})
         made.append(build(trainjob(), runtime(), Observed(), framework, MaskedKeys()))
     assert made[0] == made[1]
     assert env(objects(made[0])["JobSet/tj"])["LAST"] == "b"

@@ -160,7 +160,10 @@ def test_a_failed_or_dry_write_to_a_foreign_object_does_no_harm(scribe: Scribe) 
 
 
 def test_an_edited_runtime_is_seen_and_a_finalizer_is_not(scribe: Scribe) -> None:
-    runtime = {"metadata": {"name": "torch", "namespace": "ns", "uid": "r"}, "spec": {"mlPolicy": {"numNodes": 1}}}
+    runtime: Json = {
+        "metadata": {"name": "torch", "namespace": "ns", "uid": "r"},
+        "spec": {"mlPolicy": {"numNodes": 1}},
+    }
     scribe.change("ADDED", "TrainingRuntime", runtime)
     guarded = {**runtime, "metadata": {**runtime["metadata"], "finalizers": ["x"], "resourceVersion": "2"}}
     scribe.request("patch", "trainingruntimes", "torch", answer=guarded)

@@ -40,7 +40,7 @@ def test_only_what_the_manager_set_is_left() -> None:
 
 
 def test_a_leaf_is_taken_whole_and_lists_keep_their_order() -> None:
-    fields = {"f:spec": {"f:containers": {'k:{"name":"two"}': {}, 'k:{"name":"one"}': {"f:env": {}}}}}
+    fields: Json = {"f:spec": {"f:containers": {'k:{"name":"two"}': {}, 'k:{"name":"one"}': {"f:env": {}}}}}
     assert owned_fields(stored(trainer=fields), "trainer")["spec"]["containers"] == [
         {"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]},
         {"name": "two", "image": "j"},

@@ -7,7 +7,7 @@ from typing import Any
 
 from trainwright.api.metadata import ObjectMeta, OwnerReference
 from trainwright.api.times import rfc3339
-from trainwright.embedded.workloads.job.pods import COMPLETION_INDEX
+from trainwright.api.wellknown import COMPLETION_INDEX
 from trainwright.embedded.workloads.jobset import children
 from trainwright.embedded.workloads.jobset.defaults import defaulted
 from trainwright.embedded.workloads.objects import Workload

@@ -12,6 +12,7 @@ from trainwright.api.times import rfc3339
 from trainwright.embedded.workloads.job import indexes
 from trainwright.embedded.workloads.job.decision import decide
 from trainwright.embedded.workloads.job.pods import build, pod_name
+from trainwright.schema.jsonobject import Json
 from unit.embedded.workloads.making import NOW, conditions, job, pod
 
 INDEXED: dict[str, Any] = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "backoffLimit": 0}
@@ -155,7 +156,7 @@ def test_an_ignored_failure_does_not_count() -> None:
 
 
 def test_backoff_limit_per_index_lets_other_indexes_finish() -> None:
-    spec = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "backoffLimitPerIndex": 0}
+    spec: Json = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "backoffLimitPerIndex": 0}
     going_on = decide(job(**spec), [pod(0, "Failed"), pod(1)], NOW)
     assert (going_on.delete, going_on.create, going_on.status["failedIndexes"]) == ([], [], "0")
     over = decide(job(**spec), [pod(0, "Failed"), pod(1, "Succeeded")], NOW)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from trainwright.embedded.apiserver.custom.embeddedobjects import EmbeddedObjects
+from trainwright.schema.jsonobject import Json
 from trainwright.schema.structural import StructuralSchema
 
 TEMPLATE = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
@@ -18,7 +19,7 @@ EMBEDDED = EmbeddedObjects(StructuralSchema.compile(SCHEMA))
 
 
 def test_empty_maps_of_embedded_metadata_vanish() -> None:
-    obj = {"many": [{"metadata": {"name": "a", "labels": {}, "annotations": None}}]}
+    obj: Json = {"many": [{"metadata": {"name": "a", "labels": {}, "annotations": None}}]}
     assert EMBEDDED.decode(obj) == []
     assert obj == {"many": [{"metadata": {"name": "a"}}]}
 

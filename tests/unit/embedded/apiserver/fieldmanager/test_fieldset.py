@@ -143,7 +143,7 @@ def test_struct_fields_with_members_below_become_members() -> None:
 
 
 def test_paths_are_listed_in_the_order_of_messages_members_first() -> None:
-    subset = {
+    subset: fieldset.FieldSet = {
         "f:spec": {
             'k:{"name":"b"}': {"f:x": {}},
             'k:{"name":"a"}': {".": {}, "f:deep": {"f:x": {}}, "f:a": {}},
@@ -159,5 +159,5 @@ def test_paths_are_listed_in_the_order_of_messages_members_first() -> None:
         '.spec[name="a"].deep.x',
         '.spec[name="b"].x',
     ]
-    numbers = {'k:{"port":443}': {}, 'k:{"port":80}': {}, 'v:"x"': {}, "v:10": {}, "v:9": {}}
+    numbers: fieldset.FieldSet = {'k:{"port":443}': {}, 'k:{"port":80}': {}, 'v:"x"': {}, "v:10": {}, "v:9": {}}
     assert [path[0] for path in fieldset.paths(numbers)] == ['k:{"port":80}', 'k:{"port":443}', "v:9", "v:10", 'v:"x"']

@@ -52,6 +52,10 @@ SCHEMA: dict[str, Any] = {
 }
 NODE = Builder().build(SCHEMA)
 LETTER = st.sampled_from("xyz")
+A_PORT: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {"port": st.integers(1, 3)}, optional={"name": LETTER}
+)
+PORTS = st.lists(A_PORT, min_size=1, max_size=3, unique_by=lambda port: int(port["port"]))
 VALUES = st.fixed_dictionaries(
     {},
     optional={
@@ -61,12 +65,7 @@ VALUES = st.fixed_dictionaries(
         "struct": st.dictionaries(st.sampled_from("ab"), LETTER, min_size=1, max_size=2),
         "list": st.lists(LETTER, min_size=1, max_size=3),
         "set": st.lists(LETTER, min_size=1, max_size=3, unique=True),
-        "ports": st.lists(
-            st.fixed_dictionaries({"port": st.integers(1, 3)}, optional={"name": LETTER}),
-            min_size=1,
-            max_size=3,
-            unique_by=lambda port: port["port"],
-        ),
+        "ports": PORTS,
     },
 )
 

@@ -15,6 +15,7 @@ from trainwright.embedded.apiserver.storage.selection import selection
 from trainwright.embedded.apiserver.storage.state import stored_from
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
+from trainwright.schema.jsonobject import Json
 
 REGISTRY = Registry(builtin_types())
 
@@ -49,7 +50,7 @@ def matches(query: str, *, plural: str = "pods", **content: Any) -> bool:
     ],
 )
 def test_both_selectors_must_hold(query: str, expected: bool) -> None:
-    content = {"spec": {"nodeName": "n1"}, "status": {"phase": "Running"}, "labels": {"app": "a", "tier": ""}}
+    content: Json = {"spec": {"nodeName": "n1"}, "status": {"phase": "Running"}, "labels": {"app": "a", "tier": ""}}
     assert matches(query, **content) is expected
 
 

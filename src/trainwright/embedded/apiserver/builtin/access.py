@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from trainwright.embedded.apiserver.builtin.strategy import BuiltinStrategy
+from trainwright.embedded.apiserver.builtin.columns import ROLE_BINDING_COLUMNS, ROLE_COLUMNS, SERVICE_ACCOUNT_COLUMNS
+from trainwright.embedded.apiserver.builtin.kind import BuiltinKind
 from trainwright.embedded.apiserver.metadata import path_segment_faults
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
@@ -11,13 +12,22 @@ from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import dns1123_subdomain_faults
 
 RBAC = "rbac.authorization.k8s.io"
+TOKEN_SUBRESOURCE = {
+    "token": {"verbs": ["create"], "group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}
+}
 
 
-class ServiceAccounts(BuiltinStrategy):
+class ServiceAccounts(BuiltinKind):
+    plural, kind = "serviceaccounts", "ServiceAccount"
+    short_names = ("sa",)
+    subresources = TOKEN_SUBRESOURCE
+    columns = SERVICE_ACCOUNT_COLUMNS
     returns_deleted = True
 
 
-class Roles(BuiltinStrategy):
+class Roles(BuiltinKind):
+    group, plural, kind = RBAC, "roles", "Role"
+    columns = ROLE_COLUMNS
     create_on_update = True
     metadata_repeats = 1
 
@@ -36,7 +46,7 @@ class Roles(BuiltinStrategy):
             found.append(field.required(f"{at}.verbs", "verbs must contain at least one value"))
         urls = rule.get("nonResourceURLs") or []
         if urls:
-            if not self.cluster_wide:
+            if self.namespaced:
                 text = "namespaced rules cannot apply to non-resource URLs"
                 found.append(field.invalid(f"{at}.nonResourceURLs", urls, text))
             if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
@@ -49,14 +59,16 @@ class Roles(BuiltinStrategy):
             found.append(field.required(f"{at}.resources", "resource rules must supply at least one resource"))
         return found
 
-    cluster_wide = False
-
 
 class ClusterRoles(Roles):
-    cluster_wide = True
+    plural, kind = "clusterroles", "ClusterRole"
+    namespaced = False
 
 
-class Bindings(BuiltinStrategy):
+class RoleBindings(BuiltinKind):
+    group, plural, kind = RBAC, "rolebindings", "RoleBinding"
+    columns = ROLE_BINDING_COLUMNS
+    role_kinds: tuple[str, ...] = ("Role", "ClusterRole")
     create_on_update = True
     metadata_repeats = 1
 
@@ -76,9 +88,8 @@ class Bindings(BuiltinStrategy):
         reference = obj.get("roleRef") or {}
         if reference.get("apiGroup") != RBAC:
             found.append(field.not_supported("roleRef.apiGroup", reference.get("apiGroup", ""), [RBAC]))
-        kinds = ["ClusterRole"] if self.kind == "ClusterRoleBinding" else ["Role", "ClusterRole"]
-        if reference.get("kind") not in kinds:
-            found.append(field.not_supported("roleRef.kind", reference.get("kind", ""), kinds))
+        if reference.get("kind") not in self.role_kinds:
+            found.append(field.not_supported("roleRef.kind", reference.get("kind", ""), self.role_kinds))
         if not reference.get("name"):
             found.append(field.required("roleRef.name"))
         for index, subject in enumerate(obj.get("subjects") or ()):
@@ -91,7 +102,7 @@ class Bindings(BuiltinStrategy):
             if kind == "ServiceAccount" and subject.get("name"):
                 faults = dns1123_subdomain_faults(subject["name"])
                 found += [field.invalid(f"{at}.name", subject["name"], text) for text in faults]
-            if kind == "ServiceAccount" and not subject.get("namespace") and self.kind == "ClusterRoleBinding":
+            if kind == "ServiceAccount" and not subject.get("namespace") and not self.namespaced:
                 found.append(field.required(f"{at}.namespace"))
         return found
 
@@ -103,3 +114,9 @@ class Bindings(BuiltinStrategy):
             text = json_text({go: reference.get(name, "") for go, name in shown.items()})
             found.append(field.invalid("roleRef", field.OMITTED, f"{text}: cannot change roleRef"))
         return found
+
+
+class ClusterRoleBindings(RoleBindings):
+    plural, kind = "clusterrolebindings", "ClusterRoleBinding"
+    namespaced = False
+    role_kinds = ("ClusterRole",)

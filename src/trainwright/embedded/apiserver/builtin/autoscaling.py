@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
+from trainwright.embedded.apiserver.builtin.columns import HORIZONTAL_POD_AUTOSCALER_COLUMNS
+from trainwright.embedded.apiserver.builtin.kind import KindWithStatus
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
 from trainwright.schema.jsonobject import Json
 
 
-class HorizontalPodAutoscalers(StatusStrategy):
+class HorizontalPodAutoscalers(KindWithStatus):
+    group, version = "autoscaling", "v2"
+    plural, kind = "horizontalpodautoscalers", "HorizontalPodAutoscaler"
+    short_names = ("hpa",)
+    categories = ("all",)
+    columns = HORIZONTAL_POD_AUTOSCALER_COLUMNS
+
     def default(self, obj: Json) -> None:
         spec = obj.setdefault("spec", {})
         if spec.get("minReplicas") is None:

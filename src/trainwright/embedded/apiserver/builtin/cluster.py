@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+from trainwright.embedded.apiserver.builtin.columns import (
+    LEASE_COLUMNS,
+    NAMESPACE_COLUMNS,
+    PRIORITY_CLASS_COLUMNS,
+    RUNTIME_CLASS_COLUMNS,
+)
 from trainwright.embedded.apiserver.builtin.containerrules import validate_resources
+from trainwright.embedded.apiserver.builtin.kind import STATUS_SUBRESOURCE, BuiltinKind, KindWithStatus
 from trainwright.embedded.apiserver.builtin.podrules import validate_tolerations
-from trainwright.embedded.apiserver.builtin.strategy import BuiltinStrategy, StatusStrategy
 from trainwright.embedded.apiserver.errors import forbidden
 from trainwright.embedded.apiserver.metadata import label_faults
+from trainwright.embedded.apiserver.types import ALL_VERBS
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
 from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import dns1123_label_faults
 
+NAMESPACE_SUBRESOURCES = {"finalize": {"verbs": ["update"]}, **STATUS_SUBRESOURCE}
 IMMORTAL = ("default", "kube-system", "kube-public")
 
 
-class Namespaces(StatusStrategy):
+class Namespaces(KindWithStatus):
     """A namespace lives until its own finalizer, kept in the spec, is gone."""
+
+    plural, kind = "namespaces", "Namespace"
+    namespaced = False
+    short_names = ("ns",)
+    verbs = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
+    subresources = NAMESPACE_SUBRESOURCES
+    columns = NAMESPACE_COLUMNS
 
     def name_faults(self, name: str) -> list[str]:
         return dns1123_label_faults(name)
@@ -72,11 +87,10 @@ class Namespaces(StatusStrategy):
     def fields(self, obj: Json) -> dict[str, str]:
         return {"status.phase": (obj.get("status") or {}).get("phase", ""), "name": obj["metadata"].get("name", "")}
 
-    def field_names(self) -> frozenset[str]:
-        return frozenset({"status.phase", "name"})
 
-
-class Leases(BuiltinStrategy):
+class Leases(BuiltinKind):
+    group, plural, kind = "coordination.k8s.io", "leases", "Lease"
+    columns = LEASE_COLUMNS
     unconditional_update = False
     create_on_update = True
     any_finalizer = True
@@ -105,7 +119,11 @@ def _without_elections(lease: Json) -> None:
         (lease.get("spec") or {}).pop(name, None)
 
 
-class PriorityClasses(BuiltinStrategy):
+class PriorityClasses(BuiltinKind):
+    group, plural, kind = "scheduling.k8s.io", "priorityclasses", "PriorityClass"
+    namespaced = False
+    short_names = ("pc",)
+    columns = PRIORITY_CLASS_COLUMNS
     tracks_generation = True
 
     def default(self, obj: Json) -> None:
@@ -141,7 +159,10 @@ def _preemption(obj: Json) -> list[FieldError]:
     return [field.not_supported("preemptionPolicy", policy, ["PreemptLowerPriority", "Never"])]
 
 
-class RuntimeClasses(BuiltinStrategy):
+class RuntimeClasses(BuiltinKind):
+    group, plural, kind = "node.k8s.io", "runtimeclasses", "RuntimeClass"
+    namespaced = False
+    columns = RUNTIME_CLASS_COLUMNS
     unconditional_update = False
     create_on_update = True
     any_finalizer = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from trainwright.embedded.apiserver.builtin.eventforms import to_core
 from trainwright.embedded.apiserver.builtin.podcells import pod_ready, pod_restarts, pod_status
 from trainwright.embedded.apiserver.http.age import age_of, human_duration, parse
 from trainwright.embedded.apiserver.http.tables import AGE, NAME
@@ -45,19 +46,19 @@ def _selector(selector: Json | None) -> str:
     return ",".join(parts) or "<none>"
 
 
-NAMESPACES = (NAME, _col("Status", lambda o: _status(o).get("phase", "")), AGE)
-CONFIG_MAPS = (
+NAMESPACE_COLUMNS = (NAME, _col("Status", lambda o: _status(o).get("phase", "")), AGE)
+CONFIG_MAP_COLUMNS = (
     NAME,
     _col("Data", lambda o: len(o.get("data") or ()) + len(o.get("binaryData") or ())),
     AGE,
 )
-SECRETS = (
+SECRET_COLUMNS = (
     NAME,
     _col("Type", lambda o: o.get("type", "")),
     _col("Data", lambda o: len(o.get("data") or ())),
     AGE,
 )
-SERVICE_ACCOUNTS = (NAME, AGE)  # Kubernetes 1.36 counts no Secrets here any more
+SERVICE_ACCOUNT_COLUMNS = (NAME, AGE)  # Kubernetes 1.36 counts no Secrets here any more
 
 
 def _first_ip(obj: Json) -> Any:
@@ -73,7 +74,7 @@ def _gates(obj: Json) -> str:
     return f"{sum(gate.get('conditionType') in true for gate in gates)}/{len(gates)}"
 
 
-PODS = (
+POD_COLUMNS = (
     NAME,
     _col("Ready", pod_ready),
     _col("Status", pod_status),
@@ -104,7 +105,7 @@ def _service_ports(obj: Json) -> str:
     return ",".join(parts) or "<none>"
 
 
-SERVICES = (
+SERVICE_COLUMNS = (
     NAME,
     _col("Type", lambda o: _spec(o).get("type", "")),
     _col("Cluster-IP", lambda o: _spec(o).get("clusterIP") or "<none>"),
@@ -141,7 +142,7 @@ def _info(name: str) -> Any:
     return lambda obj: (_status(obj).get("nodeInfo") or {}).get(name) or "<unknown>"
 
 
-NODES = (
+NODE_COLUMNS = (
     NAME,
     _col("Status", _node_status),
     _col("Roles", _node_roles),
@@ -196,7 +197,7 @@ def _containers(obj: Json, member: str) -> str:
     return ",".join(str(c.get(member, "")) for c in template.get("containers") or ())
 
 
-JOBS = (
+JOB_COLUMNS = (
     NAME,
     _col("Status", _job_status),
     _col("Completions", _completions),
@@ -237,7 +238,7 @@ def _event_count(obj: Json) -> int:
     return int(series.get("count", 0)) if series else int(obj.get("count") or 1)
 
 
-EVENTS = (
+EVENT_COLUMNS = (
     _col("Last Seen", _last_seen),
     _col("Type", lambda o: o.get("type", "")),
     _col("Reason", lambda o: o.get("reason", "")),
@@ -252,8 +253,6 @@ EVENTS = (
 
 
 def _as_core(column: Column) -> Column:
-    from trainwright.embedded.apiserver.builtin.events import to_core
-
     return Column(
         column.name,
         column.type,
@@ -264,7 +263,7 @@ def _as_core(column: Column) -> Column:
     )
 
 
-EVENTS_V1 = tuple(_as_core(column) for column in EVENTS)
+EVENT_V1_COLUMNS = tuple(_as_core(column) for column in EVENT_COLUMNS)
 
 
 def _controller(obj: Json) -> str:
@@ -276,24 +275,27 @@ def _controller(obj: Json) -> str:
     return "<none>"
 
 
-CONTROLLER_REVISIONS = (
+CONTROLLER_REVISION_COLUMNS = (
     NAME,
     _col("Controller", _controller),
     _col("Revision", lambda o: o.get("revision", 0)),
     AGE,
 )
-LEASES = (NAME, _col("Holder", lambda o: _spec(o).get("holderIdentity", "")), AGE)
-PRIORITY_CLASSES = (
+LEASE_COLUMNS = (NAME, _col("Holder", lambda o: _spec(o).get("holderIdentity", "")), AGE)
+PRIORITY_CLASS_COLUMNS = (
     NAME,
     _col("Value", lambda o: o.get("value", 0), "integer"),
     _col("Global-Default", lambda o: bool(o.get("globalDefault")), "boolean"),
     AGE,
     _col("PreemptionPolicy", lambda o: o.get("preemptionPolicy", "")),
 )
-RUNTIME_CLASSES = (NAME, _col("Handler", lambda o: o.get("handler", "")), AGE)
-LIMIT_RANGES = (NAME, _col("Created At", lambda o: o["metadata"].get("creationTimestamp"), "date"))
-CUSTOM_RESOURCE_DEFINITIONS = (NAME, _col("Created At", lambda o: o["metadata"].get("creationTimestamp"), "date"))
-ROLES = (NAME, _col("Created At", lambda o: o["metadata"].get("creationTimestamp"), "date"))
+RUNTIME_CLASS_COLUMNS = (NAME, _col("Handler", lambda o: o.get("handler", "")), AGE)
+LIMIT_RANGE_COLUMNS = (NAME, _col("Created At", lambda o: o["metadata"].get("creationTimestamp"), "date"))
+CUSTOM_RESOURCE_DEFINITION_COLUMNS = (
+    NAME,
+    _col("Created At", lambda o: o["metadata"].get("creationTimestamp"), "date"),
+)
+ROLE_COLUMNS = (NAME, _col("Created At", lambda o: o["metadata"].get("creationTimestamp"), "date"))
 
 
 def _subjects(kind: str) -> Any:
@@ -311,7 +313,7 @@ def _role(obj: Json) -> str:
     return f"{reference.get('kind')}/{reference.get('name')}"
 
 
-ROLE_BINDINGS = (
+ROLE_BINDING_COLUMNS = (
     NAME,
     _col("Role", _role),
     AGE,
@@ -319,7 +321,7 @@ ROLE_BINDINGS = (
     _col("Groups", _subjects("Group"), priority=1),
     _col("ServiceAccounts", _subjects("ServiceAccount"), priority=1),
 )
-WEBHOOK_CONFIGURATIONS = (NAME, _col("Webhooks", lambda o: len(o.get("webhooks") or ())), AGE)
+WEBHOOK_CONFIGURATION_COLUMNS = (NAME, _col("Webhooks", lambda o: len(o.get("webhooks") or ())), AGE)
 
 
 def _target(obj: Json) -> str:
@@ -342,7 +344,7 @@ def _metric_targets(obj: Json) -> str:
     return ", ".join(shown) or "<none>"
 
 
-HORIZONTAL_POD_AUTOSCALERS = (
+HORIZONTAL_POD_AUTOSCALER_COLUMNS = (
     NAME,
     _col("Reference", _target),
     _col("Targets", _metric_targets),
@@ -353,7 +355,7 @@ HORIZONTAL_POD_AUTOSCALERS = (
 )
 
 _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
-PERSISTENT_VOLUME_CLAIMS = (
+PERSISTENT_VOLUME_CLAIM_COLUMNS = (
     NAME,
     _col("Status", lambda o: "Terminating" if o["metadata"].get("deletionTimestamp") else _status(o).get("phase", "")),
     _col("Volume", lambda o: _spec(o).get("volumeName", "")),

@@ -5,7 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 
-from trainwright.embedded.apiserver.builtin.strategy import BuiltinStrategy
+from trainwright.embedded.apiserver.builtin.columns import (
+    CONFIG_MAP_COLUMNS,
+    CONTROLLER_REVISION_COLUMNS,
+    SECRET_COLUMNS,
+)
+from trainwright.embedded.apiserver.builtin.kind import BuiltinKind
 from trainwright.embedded.apiserver.http.bodies import json_kind, parse_json
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
@@ -22,7 +27,10 @@ def _size(encoded: str) -> int:
         return len(encoded)
 
 
-class ConfigMaps(BuiltinStrategy):
+class ConfigMaps(BuiltinKind):
+    plural, kind = "configmaps", "ConfigMap"
+    short_names = ("cm",)
+    columns = CONFIG_MAP_COLUMNS
     metadata_repeats = 1
 
     def validate(self, obj: Json) -> list[FieldError]:
@@ -71,7 +79,9 @@ def _json_fault(text: bytes) -> str:
     return f"json: cannot unmarshal {json_kind(value)} into Go value of type map[string]interface {{}}"
 
 
-class Secrets(BuiltinStrategy):
+class Secrets(BuiltinKind):
+    plural, kind = "secrets", "Secret"
+    columns = SECRET_COLUMNS
     metadata_repeats = 1
 
     def decode(self, obj: Json) -> tuple[Json, list[str]]:
@@ -141,12 +151,12 @@ class Secrets(BuiltinStrategy):
     def fields(self, obj: Json) -> dict[str, str]:
         return {"type": obj.get("type", "")}
 
-    def field_names(self) -> frozenset[str]:
-        return frozenset({"type"})
 
-
-class ControllerRevisions(BuiltinStrategy):
+class ControllerRevisions(BuiltinKind):
     """The data never changes once made."""
+
+    group, plural, kind = "apps", "controllerrevisions", "ControllerRevision"
+    columns = CONTROLLER_REVISION_COLUMNS
 
     def validate(self, obj: Json) -> list[FieldError]:
         found: list[FieldError] = []

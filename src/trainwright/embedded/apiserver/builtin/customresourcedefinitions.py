@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import re
 
+from trainwright.embedded.apiserver.builtin.columns import CUSTOM_RESOURCE_DEFINITION_COLUMNS
+from trainwright.embedded.apiserver.builtin.kind import KindWithStatus
 from trainwright.embedded.apiserver.builtin.schemaprops import checked
 from trainwright.embedded.apiserver.builtin.schemarules import schema_faults
-from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
 from trainwright.embedded.apiserver.metadata import now_text
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
@@ -23,7 +24,13 @@ COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _APPROVED = re.compile(r"(^|\.)(k8s|kubernetes)\.io$")
 
 
-class CustomResourceDefinitions(StatusStrategy):
+class CustomResourceDefinitions(KindWithStatus):
+    group = "apiextensions.k8s.io"
+    plural, kind = "customresourcedefinitions", "CustomResourceDefinition"
+    namespaced = False
+    short_names = ("crd", "crds")
+    categories = ("api-extensions",)
+    columns = CUSTOM_RESOURCE_DEFINITION_COLUMNS
     unconditional_update = False
     any_finalizer = True
     tracks_generation = True

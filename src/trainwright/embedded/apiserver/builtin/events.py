@@ -2,53 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
 
-from trainwright.embedded.apiserver.builtin.strategy import BuiltinStrategy
+from trainwright.embedded.apiserver.builtin.columns import EVENT_COLUMNS, EVENT_V1_COLUMNS
+from trainwright.embedded.apiserver.builtin.eventforms import from_core, to_core
+from trainwright.embedded.apiserver.builtin.kind import BuiltinKind
 from trainwright.embedded.apiserver.metadata import path_segment_faults
+from trainwright.embedded.apiserver.types import Type
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
 from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import label_key_faults
-
-_PAIRS = (
-    ("message", "note"),
-    ("involvedObject", "regarding"),
-    ("source", "deprecatedSource"),
-    ("firstTimestamp", "deprecatedFirstTimestamp"),
-    ("lastTimestamp", "deprecatedLastTimestamp"),
-    ("count", "deprecatedCount"),
-    ("reportingComponent", "reportingController"),
-)
-_ALWAYS: dict[str, Any] = {
-    "involvedObject": {},
-    "source": {},
-    "firstTimestamp": None,
-    "lastTimestamp": None,
-    "eventTime": None,
-    "reportingComponent": "",
-    "reportingInstance": "",
-}
-
-
-def to_core(obj: Json) -> Json:
-    """events.k8s.io/v1 → core/v1, the stored form."""
-    names = {new: old for old, new in _PAIRS}
-    converted = {names.get(name, name): value for name, value in obj.items()}
-    for name, zero in _ALWAYS.items():
-        converted.setdefault(name, zero)
-    converted["apiVersion"] = "v1"
-    return converted
-
-
-def from_core(obj: Json) -> Json:
-    """core/v1 → events.k8s.io/v1."""
-    names = dict(_PAIRS)
-    converted = {names.get(name, name): value for name, value in obj.items()}
-    for name in ("reportingController", "reportingInstance"):
-        if converted.get(name) == "":
-            del converted[name]
-    return converted
 
 
 def _faults(core: Json, reporting: str) -> list[FieldError]:
@@ -100,7 +64,10 @@ def _series(core: Json) -> list[FieldError]:
     return found
 
 
-class CoreEvents(BuiltinStrategy):
+class CoreEvents(BuiltinKind):
+    plural, kind = "events", "Event"
+    short_names = ("ev",)
+    columns = EVENT_COLUMNS
     create_on_update = True
 
     def name_faults(self, name: str) -> list[str]:
@@ -129,13 +96,18 @@ class CoreEvents(BuiltinStrategy):
         )
         return found
 
-    def field_names(self) -> frozenset[str]:
-        return frozenset(self.fields({}))
 
-
-class Events(BuiltinStrategy):
+class Events(BuiltinKind):
+    group, plural, kind = "events.k8s.io", "events", "Event"
+    short_names = ("ev",)
+    columns = EVENT_V1_COLUMNS
     create_on_update = True
-    error_group = ""  # stored as core/v1, and judged as such
+    error_group = ""  # stored and validated as core/v1
+
+    def served(self) -> Type:
+        return dataclasses.replace(
+            super().served(), storage_resource="events", to_storage=to_core, from_storage=from_core
+        )
 
     def validate(self, obj: Json) -> list[FieldError]:
         core = to_core(obj)
@@ -172,6 +144,3 @@ class Events(BuiltinStrategy):
         controller = obj.get("reportingController", "")
         found.update({"reason": obj.get("reason", ""), "reportingController": controller, "type": obj.get("type", "")})
         return found
-
-    def field_names(self) -> frozenset[str]:
-        return frozenset(self.fields({}))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+from trainwright.embedded.apiserver.builtin.columns import JOB_COLUMNS
 from trainwright.embedded.apiserver.builtin.jobrules import success_policy_text, validate_numbers, validate_policies
 from trainwright.embedded.apiserver.builtin.jobselectors import (
     NAME_LABELS,
@@ -11,13 +14,14 @@ from trainwright.embedded.apiserver.builtin.jobselectors import (
 )
 from trainwright.embedded.apiserver.builtin.jobstatus import status_changes
 from trainwright.embedded.apiserver.builtin.jobtemplates import template_changes
+from trainwright.embedded.apiserver.builtin.kind import KindWithStatus
 from trainwright.embedded.apiserver.builtin.podrules import validate_pod_spec
 from trainwright.embedded.apiserver.builtin.podtemplates import default_pod_spec
 from trainwright.embedded.apiserver.builtin.podwarnings import pod_warnings
-from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
 from trainwright.embedded.apiserver.http.warnings import warn
 from trainwright.embedded.apiserver.metadata import annotation_faults, label_faults
 from trainwright.embedded.apiserver.storage.state import Stored
+from trainwright.embedded.apiserver.types import Type
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
 from trainwright.schema.jsonobject import Json
@@ -39,9 +43,15 @@ PRESERVED = (
 )
 
 
-class Jobs(StatusStrategy):
+class Jobs(KindWithStatus):
+    group, plural, kind = "batch", "jobs", "Job"
+    categories = ("all",)
+    columns = JOB_COLUMNS
     tracks_generation = True
     metadata_repeats = 1
+
+    def served(self) -> Type:
+        return dataclasses.replace(super().served(), from_storage=self._from_storage)
 
     def default(self, obj: Json) -> None:
         spec = obj.setdefault("spec", {})
@@ -90,6 +100,10 @@ class Jobs(StatusStrategy):
         labels = (obj["spec"]["template"].get("metadata") or {}).get("labels")
         if labels and not obj["metadata"].get("labels"):
             obj["metadata"]["labels"] = dict(labels)
+
+    def _from_storage(self, obj: Json) -> Json:
+        self.on_read(obj)
+        return obj
 
     def settles(self, stored: Stored) -> bool:
         return stored.labels is None and self.labels_of(stored) is not None
@@ -186,11 +200,3 @@ class Jobs(StatusStrategy):
 
     def fields(self, obj: Json) -> dict[str, str]:
         return {"status.successful": str((obj.get("status") or {}).get("succeeded", 0))}
-
-    def field_names(self) -> frozenset[str]:
-        return frozenset({"status.successful"})
-
-
-def from_storage(obj: Json) -> Json:
-    Jobs().on_read(obj)
-    return obj

@@ -5,7 +5,8 @@ They are put to work by admission/limitranges.py.
 
 from __future__ import annotations
 
-from trainwright.embedded.apiserver.builtin.strategy import BuiltinStrategy
+from trainwright.embedded.apiserver.builtin.columns import LIMIT_RANGE_COLUMNS
+from trainwright.embedded.apiserver.builtin.kind import BuiltinKind
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
 from trainwright.schema.jsonobject import Json
@@ -18,7 +19,10 @@ FOR_CONTAINERS = ("cpu", "memory", "ephemeral-storage")
 STANDARD = (*FOR_CONTAINERS, "storage", "requests.storage", "pods", "services", "secrets", "configmaps")
 
 
-class LimitRanges(BuiltinStrategy):
+class LimitRanges(BuiltinKind):
+    plural, kind = "limitranges", "LimitRange"
+    short_names = ("limits",)
+    columns = LIMIT_RANGE_COLUMNS
     create_on_update = True
 
     def default(self, obj: Json) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
+from trainwright.embedded.apiserver.builtin.columns import NODE_COLUMNS
+from trainwright.embedded.apiserver.builtin.kind import KindWithStatus
 from trainwright.schema import errors as field
 from trainwright.schema.errors import ErrorType, FieldError
 from trainwright.schema.gotext import json_text
@@ -13,7 +14,11 @@ from trainwright.schema.quantity import parse_quantity
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-class Nodes(StatusStrategy):
+class Nodes(KindWithStatus):
+    plural, kind = "nodes", "Node"
+    namespaced = False
+    short_names = ("no",)
+    columns = NODE_COLUMNS
     metadata_repeats = 1
 
     def default(self, obj: Json) -> None:
@@ -63,9 +68,6 @@ class Nodes(StatusStrategy):
 
     def fields(self, obj: Json) -> dict[str, str]:
         return {"spec.unschedulable": "true" if (obj.get("spec") or {}).get("unschedulable") else "false"}
-
-    def field_names(self) -> frozenset[str]:
-        return frozenset({"spec.unschedulable"})
 
 
 def _taints(taints: list[Json]) -> list[FieldError]:

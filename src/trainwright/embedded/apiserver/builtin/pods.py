@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
+from trainwright.embedded.apiserver.builtin.columns import POD_COLUMNS
+from trainwright.embedded.apiserver.builtin.kind import CREATE_ONLY, BuiltinKind, KindWithStatus
+from trainwright.embedded.apiserver.builtin.podcells import pod_conditions
 from trainwright.embedded.apiserver.builtin.podchanges import spec_changes, status_changes
 from trainwright.embedded.apiserver.builtin.podrules import validate_pod_spec
 from trainwright.embedded.apiserver.builtin.podtemplates import default_pod_spec
 from trainwright.embedded.apiserver.builtin.podwarnings import pod_warnings
-from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
 from trainwright.embedded.apiserver.fieldmanager.fieldset import FieldSet
 from trainwright.embedded.apiserver.metadata import now_text
+from trainwright.embedded.apiserver.types import Type
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
 from trainwright.schema.jsonobject import Json
@@ -34,11 +38,19 @@ UNSUPPORTED = frozenset({"attach", "exec", "portforward", "proxy", "ephemeralcon
 IGNORED_ON_STATUS: FieldSet = {"f:spec": {}, "f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}}
 
 
-class Pods(StatusStrategy):
+class Pods(KindWithStatus):
+    plural, kind = "pods", "Pod"
+    short_names = ("po",)
+    categories = ("all",)
+    subresources = SUBRESOURCES
+    columns = POD_COLUMNS
     metadata_repeats = 1
     tracks_generation = True
     returns_deleted = True
     ignored_on_status = IGNORED_ON_STATUS
+
+    def served(self) -> Type:
+        return dataclasses.replace(super().served(), row_conditions=pod_conditions)
 
     def default(self, obj: Json) -> None:
         default_pod_spec(obj.setdefault("spec", {}), is_pod=True)
@@ -114,8 +126,12 @@ class Pods(StatusStrategy):
             "status.nominatedNodeName": status.get("nominatedNodeName", ""),
         }
 
-    def field_names(self) -> frozenset[str]:
-        return frozenset(self.fields({}))
+
+class Bindings(BuiltinKind):
+    """Binds a pod to a node by a create, as the `binding` subresource of pods does; it is never stored."""
+
+    plural, kind = "bindings", "Binding"
+    verbs = CREATE_ONLY
 
 
 def _agree_on_address(status: Json) -> None:

@@ -5,6 +5,8 @@ There is no proxy behind them: an address is given because clients expect one, a
 
 from __future__ import annotations
 
+from trainwright.embedded.apiserver.builtin.columns import SERVICE_COLUMNS
+from trainwright.embedded.apiserver.builtin.kind import KindWithStatus
 from trainwright.embedded.apiserver.builtin.serviceaddresses import allocate
 from trainwright.embedded.apiserver.builtin.servicerules import (
     externally_accessible,
@@ -12,14 +14,17 @@ from trainwright.embedded.apiserver.builtin.servicerules import (
     status_faults,
     validate_service,
 )
-from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
 from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import dns1123_label_faults
 
 
-class Services(StatusStrategy):
+class Services(KindWithStatus):
+    plural, kind = "services", "Service"
+    short_names = ("svc",)
+    categories = ("all",)
+    columns = SERVICE_COLUMNS
     metadata_repeats = 1
     returns_deleted = True
     create_on_update = True
@@ -115,9 +120,6 @@ class Services(StatusStrategy):
     def fields(self, obj: Json) -> dict[str, str]:
         spec = obj.get("spec") or {}
         return {"spec.clusterIP": spec.get("clusterIP", ""), "spec.type": spec.get("type", "")}
-
-    def field_names(self) -> frozenset[str]:
-        return frozenset({"spec.clusterIP", "spec.type"})
 
 
 def _drop_what_does_not_apply(spec: Json, before: Json) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 
+from trainwright.embedded.apiserver.builtin.columns import PERSISTENT_VOLUME_CLAIM_COLUMNS
 from trainwright.embedded.apiserver.builtin.differences import difference
-from trainwright.embedded.apiserver.builtin.strategy import StatusStrategy
+from trainwright.embedded.apiserver.builtin.kind import KindWithStatus
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
 from trainwright.schema.jsonobject import Json
@@ -47,7 +48,10 @@ def validate_claim_spec(spec: Json, at: str) -> list[FieldError]:
     return found
 
 
-class PersistentVolumeClaims(StatusStrategy):
+class PersistentVolumeClaims(KindWithStatus):
+    plural, kind = "persistentvolumeclaims", "PersistentVolumeClaim"
+    short_names = ("pvc",)
+    columns = PERSISTENT_VOLUME_CLAIM_COLUMNS
     returns_deleted = True
 
     def default(self, obj: Json) -> None:

@@ -18,6 +18,14 @@ COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"
 REPLICATED_JOB: Final = "jobset.sigs.k8s.io/replicatedjob-name"
 
+# What a pod tells a node that runs many pods on one machine: lists of names, separated by commas.
+PORT_VARIABLES: Final = "trainwright.dev/port-variables"
+"""Environment variables that hold a port, or end with `:port`, at which the job's processes meet."""
+PORT_FLAGS: Final = "trainwright.dev/port-flags"
+"""Command-line flags that are followed by such a port."""
+OPTIONAL_VOLUMES: Final = "trainwright.dev/optional-volumes"
+"""Volumes that the pod can do without."""
+
 # The Trainer API
 RUNTIME_REVISION: Final = "trainer.kubeflow.org/runtime-revision"
 WEBHOOK_VALIDATION: Final = "trainer.kubeflow.org/webhook-validation"

@@ -142,6 +142,11 @@ class PodSet:
     def set_pod_annotation(self, key: str, value: str) -> None:
         _metadata_map(self.pod_template, "annotations")[key] = value
 
+    def add_to_pod_annotation(self, key: str, *names: str) -> None:
+        """Adds names to an annotation that is a list separated by commas. Names that it has already stay in place."""
+        present = (_metadata_map(self.pod_template, "annotations").get(key) or "").split(",")
+        self.set_pod_annotation(key, ",".join(dict.fromkeys(filter(None, (*map(str.strip, present), *names)))))
+
 
 def env_var(name: str, value: str) -> Json:
     return {"name": name, "value": value}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trainwright.api.trainjob import TrainJob
+from trainwright.api.wellknown import PORT_VARIABLES
 from trainwright.pipeline.info import TRAINER_PORT, Info
 from trainwright.pipeline.podset import COMPLETION_INDEX, env_from_field, env_var
 
@@ -24,3 +25,4 @@ class JAX:
                 env_var("JAX_COORDINATOR_ADDRESS", f"{info.first_node}:{TRAINER_PORT}"),
             )
             container.set_ports({"containerPort": TRAINER_PORT})
+            info.trainer.add_to_pod_annotation(PORT_VARIABLES, "JAX_COORDINATOR_ADDRESS")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from trainwright.api.resources import CONFIG_MAPS
 from trainwright.api.trainjob import TrainJob
+from trainwright.api.wellknown import OPTIONAL_VOLUMES
 from trainwright.pipeline.errors import TemplateInvalid
 from trainwright.pipeline.info import Info
 from trainwright.pipeline.plan import Apply, Repair
@@ -43,6 +44,7 @@ class TrainJobStatus:
             )
             container.set_volume_mounts({"name": VOLUME, "mountPath": DIRECTORY, "readOnly": True})
         info.trainer.set_volumes(_volume(info))
+        info.trainer.add_to_pod_annotation(OPTIONAL_VOLUMES, VOLUME)  # nobody asked for it: no pod may fail for it
 
     def build(self, info: Info, job: TrainJob) -> Iterator[Apply]:
         if not info.observed.ca_certificate:

@@ -6,14 +6,19 @@ from collections.abc import Iterator
 
 from trainwright.api.runtime import EnvInjectionTarget
 from trainwright.api.trainjob import TrainJob
+from trainwright.api.wellknown import PORT_FLAGS, PORT_VARIABLES
 from trainwright.pipeline.errors import TemplateInvalid
 from trainwright.pipeline.info import TRAINER_PORT, Info
-from trainwright.pipeline.podset import COMPLETION_INDEX, Container, env_from_field, env_var
+from trainwright.pipeline.podset import COMPLETION_INDEX, Container, PodSet, env_from_field, env_var
 from trainwright.pipeline.typed import invalid_value, json_of, reserved_env
 from trainwright.plugins import torchtune
 from trainwright.schema.errors import FieldError, invalid
 
 RESERVED = ("PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT")
+MEETING_PORT = ("PET_MASTER_PORT", "MASTER_PORT")
+MEETING_PORT_FLAGS = ("--master_port", "--master-port")
+"""Where torchrun, or the user's own code, reads the port at which the processes meet."""
+
 WORDS = ("auto", "cpu", "gpu")
 """What older generations allow in place of a number of processes."""
 
@@ -46,10 +51,12 @@ class Torch:
             else:
                 container.set_env(*master)
             container.set_ports({"containerPort": TRAINER_PORT})
+            _declare_ports(info.trainer)
         for target, name, found in _injection_targets(info):
             if found is None:
                 raise TemplateInvalid(_missing(target, name))
             found.set_env(*cluster, *master)
+            _declare_ports(info.pod_set(target.job_name))
 
     def validate(self, info: Info, job: TrainJob, old: TrainJob | None) -> Iterator[FieldError]:
         if info.ml_policy.torch is None:
@@ -92,6 +99,12 @@ def _injection_targets(info: Info) -> Iterator[tuple[EnvInjectionTarget, str, Co
         pod_set = info.pod_set(target.job_name)
         for name in target.container_names:
             yield target, name, pod_set.any_container(name) if pod_set is not None else None
+
+
+def _declare_ports(pod_set: PodSet | None) -> None:
+    if pod_set is not None:
+        pod_set.add_to_pod_annotation(PORT_VARIABLES, *MEETING_PORT)
+        pod_set.add_to_pod_annotation(PORT_FLAGS, *MEETING_PORT_FLAGS)
 
 
 def _missing(target: EnvInjectionTarget, container: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwright.api.trainjob import TrainJob
+from trainwright.api.wellknown import PORT_VARIABLES
 from trainwright.pipeline.info import TRAINER_PORT, Info
 from trainwright.pipeline.podset import COMPLETION_INDEX, env_from_field, env_var
 from trainwright.schema.errors import FieldError, forbidden
@@ -30,6 +31,7 @@ class XGBoost:
                 env_var("DMLC_NUM_WORKER", str(workers)),
             )
             container.set_ports({"containerPort": TRAINER_PORT})
+            info.trainer.add_to_pod_annotation(PORT_VARIABLES, "DMLC_TRACKER_PORT")
 
     def validate(self, info: Info, job: TrainJob, old: TrainJob | None) -> Iterator[FieldError]:
         if info.ml_policy.xgboost is None:

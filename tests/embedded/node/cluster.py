@@ -141,11 +141,17 @@ def pod(name: str, *command: str, container: Json | None = None, **spec: Any) ->
 
 
 def job_set(
-    name: str, *command: str, nodes: int = 2, env: list[Json] | None = None, grace: int = 30, **spec: Any
+    name: str,
+    *command: str,
+    nodes: int = 2,
+    env: list[Json] | None = None,
+    annotations: dict[str, str] | None = None,
+    grace: int = 30,
+    **spec: Any,
 ) -> Json:
     container = {"name": "node", "image": "none", "command": list(command), "env": env or []}
     pod_spec = {"restartPolicy": "Never", "containers": [container], "terminationGracePeriodSeconds": grace}
-    template = {"spec": pod_spec}
+    template = {"metadata": {"annotations": annotations or {}}, "spec": pod_spec}
     job = {"completions": nodes, "parallelism": nodes, "backoffLimit": 0, "template": template}
     return {
         "apiVersion": JOB_SETS.api_version,

@@ -386,8 +386,7 @@ total = torch.ones(1) * (dist.get_rank() + 1)
 dist.all_reduce(total)
 rank, size, port = dist.get_rank(), dist.get_world_size(), os.environ["MASTER_PORT"]
 # One write for each line: torchrun runs Python unbuffered, where print writes text and newline apart, and lines of
-# ranks
-# that share a pod's pipe would mix.
+# ranks that share a pod's pipe would mix.
 sys.stdout.write(f"rank {rank} of {size} sum {int(total)} port {port}\\n")
 dist.destroy_process_group()
 """
@@ -412,7 +411,8 @@ async def test_torch_trains_across_two_pods_and_two_jobs_do_not_meet(tmp_path: P
             {"name": "PET_MASTER_ADDR", "value": f"{name}-node-0-0.{name}"},
             {"name": "PET_MASTER_PORT", "value": "29500"},
         ]
-        return job_set(name, sys.executable, "-m", "torch.distributed.run", str(script), env=env)
+        ports = {"trainwright.dev/port-variables": "PET_MASTER_PORT"}
+        return job_set(name, sys.executable, "-m", "torch.distributed.run", str(script), env=env, annotations=ports)
 
     names = ("one", "two") if tier is None else ("one",)
     async with running_cluster(tmp_path / "cluster", tier) as cluster:

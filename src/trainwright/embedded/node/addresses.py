@@ -1,10 +1,11 @@
 """Names, addresses and ports by which the pods of one job find each other on one machine.
 
 All pods share the machine's network. Each gets its own 127.x.y.z, and each pod's /etc/hosts names all pods of its
-headless service, so `<hostname>.<subdomain>` leads where it leads in a cluster. A server that binds every address would
-still meet another job's on the same port, and torch's does; so each job gets its own port in place of each one it
-names, in every place where frameworks put it. Services that the control plane itself serves are named beside the pods.
-In tier T0 there is no /etc/hosts to give: names of pods become 127.0.0.1, those of services the service's address.
+headless service, so `<hostname>.<subdomain>` resolves as it does in a cluster. Some servers bind every address and
+would still meet another job's on the same port. So each job gets its own port in place of each one it names: after the
+host name of one of its pods, and in the variables and flags that the pod declares (`declarations`). Services that the
+control plane itself serves are named beside the pods. Tier T0 has no /etc/hosts of its own: names of pods become
+127.0.0.1, those of services the service's address.
 
 Pure but for `free_port`, which asks the kernel and chance.
 """
@@ -17,10 +18,9 @@ import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-LOOPBACK = "127.0.0.1"
+from trainwright.embedded.node.declarations import NOTHING_DECLARED, Declarations
 
-PORT_VARIABLES = frozenset({"PET_MASTER_PORT", "MASTER_PORT", "DMLC_TRACKER_PORT"})
-"""Variables whose whole value is the port at which a job's processes meet."""
+LOOPBACK = "127.0.0.1"
 
 # 127.0.0.0/16 holds resolvers and distributions' own names; above 127.64 nobody has been seen.
 _FIRST = (127 << 24) + (64 << 16) + 1
@@ -29,8 +29,13 @@ _COUNT = (64 << 16) - 2
 # Below the ports the kernel hands out by itself, so that no outgoing connection takes a job's port first.
 _PORTS = range(20000, 32000)
 
-Job = tuple[str, str]
-"""Namespace and subdomain: the pods that may name each other."""
+PodDomain = tuple[str, str]
+"""Namespace and subdomain: the DNS domain that the pods of a headless service share, and may name each other in. A pod
+without a subdomain is alone in a domain named after its uid.
+"""
+
+_PORT = "[0-9]{1,5}"
+_PORT_AT_END = re.compile(rf"(.*:)?({_PORT})", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +94,19 @@ def _dotted(number: int) -> str:
 class Ports:
     """Which port of this machine stands for which port of a job."""
 
-    taken: dict[Job, dict[int, int]] = field(default_factory=dict)
+    taken: dict[PodDomain, dict[int, int]] = field(default_factory=dict)
 
-    def of(self, job: Job, ports: Iterable[int]) -> dict[int, int]:
+    def of(self, domain: PodDomain, ports: Iterable[int]) -> dict[int, int]:
         """The job's ports for those it names, chosen now for those that are new."""
-        mapping = self.taken.setdefault(job, {})
+        mapping = self.taken.setdefault(domain, {})
         for port in ports:
             if port not in mapping:
                 used = {number for others in self.taken.values() for number in others.values()}
                 mapping[port] = free_port(used)
         return dict(mapping)
 
-    def release(self, job: Job) -> None:
-        self.taken.pop(job, None)
+    def release(self, domain: PodDomain) -> None:
+        self.taken.pop(domain, None)
 
 
 def free_port(used: set[int]) -> int:
@@ -137,47 +142,66 @@ def _is_free(port: int) -> bool:
 class Rewriter:
     """Finds and replaces a job's own host names and ports in its variables and arguments, and names of `services`."""
 
-    def __init__(self, namespace: str, subdomain: str, services: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        namespace: str,
+        subdomain: str,
+        declared: Declarations = NOTHING_DECLARED,
+        services: Mapping[str, str] | None = None,
+    ) -> None:
         # A name of the job's service, short or qualified, and perhaps a port after it.
         label = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
         qualified = rf"{re.escape(subdomain)}(?:\.{re.escape(namespace)}(?:\.svc(?:\.cluster\.local)?)?)?"
-        self._host = re.compile(rf"(?<![\w.-])({label}\.{qualified})(?![\w-]|\.\w)(?::(\d+)\b)?") if subdomain else None
+        self._host = (
+            re.compile(rf"(?<![\w.-])({label}\.{qualified})(?![\w-]|\.\w)(?::({_PORT})\b)?") if subdomain else None
+        )
         self._services = services or {}
-        longest_first = sorted(self._services, key=len, reverse=True)
-        named = "|".join(re.escape(name) for name in longest_first)
+        named = _any_of(self._services)
         self._service = re.compile(rf"(?<![\w.-])({named})(?![\w-]|\.\w)") if named else None
-        self._flag = re.compile(r"(--master[-_]port(?:=|\s+))(\d+)\b")
+        self._variables, self._flags = declared.port_variables, declared.port_flags
+        flags = _any_of(self._flags)
+        self._flag = re.compile(rf"(?<![\w-])((?:{flags})(?:=|\s+))({_PORT})\b") if flags else None
 
     def ports(self, env: Mapping[str, str], argv: Iterable[str]) -> set[int]:
         """The ports at which this container expects its job's processes to meet."""
-        found = {int(env[name]) for name in PORT_VARIABLES if env.get(name, "").isdecimal()}
+        found = {int(match[2]) for name in self._variables if (match := _PORT_AT_END.fullmatch(env.get(name, "")))}
         for text in (*env.values(), " ".join(argv)):
-            if self._host:
-                found |= {int(match[2]) for match in self._host.finditer(text) if match[2]}
-            found |= {int(match[2]) for match in self._flag.finditer(text)}
+            for pattern in (self._host, self._flag):
+                if pattern is not None:
+                    found |= {int(match[2]) for match in pattern.finditer(text) if match[2]}
         return found
 
     def variable(self, name: str, value: str, ports: Mapping[int, int], *, to_loopback: bool) -> str:
-        if name in PORT_VARIABLES and value.isdecimal():
-            return str(ports.get(int(value), value))
-        return self.text(value, ports, to_loopback=to_loopback)
+        """The variable's value with the job's ports, and in tier T0 with addresses in place of names."""
+        text = self.text(value, ports, to_loopback=to_loopback)
+        if name in self._variables and text == value and (match := _PORT_AT_END.fullmatch(value)):
+            return f"{match[1] or ''}{ports.get(int(match[2]), match[2])}"
+        return text
 
     def text(self, text: str, ports: Mapping[int, int], *, to_loopback: bool) -> str:
-        """The text with the job's ports, and in tier T0 with 127.0.0.1 for the names of its pods."""
+        """The text with the job's ports, and in tier T0 with addresses in place of names."""
 
         def host(match: re.Match[str]) -> str:
             name = LOOPBACK if to_loopback else match[1]
             return name if match[2] is None else f"{name}:{ports.get(int(match[2]), match[2])}"
 
-        if self._host:
+        if self._host is not None:
             text = self._host.sub(host, text)
-        if self._service and to_loopback:
+        if self._service is not None and to_loopback:
             text = self._service.sub(lambda match: self._services[match[1]], text)
-        return self._flag.sub(lambda match: f"{match[1]}{ports.get(int(match[2]), match[2])}", text)
+        if self._flag is not None:
+            text = self._flag.sub(lambda match: f"{match[1]}{ports.get(int(match[2]), match[2])}", text)
+        return text
 
     def arguments(self, argv: list[str], ports: Mapping[int, int], *, to_loopback: bool) -> list[str]:
+        """The arguments, each as `text`, and those that are the port of the flag before them."""
         result = [self.text(argument, ports, to_loopback=to_loopback) for argument in argv]
         for position, flag in enumerate(argv[:-1]):
-            if re.fullmatch(r"--master[-_]port", flag) and argv[position + 1].isdecimal():
-                result[position + 1] = str(ports.get(int(argv[position + 1]), argv[position + 1]))
+            if flag in self._flags and re.fullmatch(_PORT, port := argv[position + 1]):
+                result[position + 1] = str(ports.get(int(port), port))
         return result
+
+
+def _any_of(words: Iterable[str]) -> str:
+    """A pattern for any of the words, the longest that fits."""
+    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))

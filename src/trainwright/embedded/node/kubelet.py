@@ -27,7 +27,7 @@ from trainwright.client import Client, Conflict, DeleteOptions, NotFound
 from trainwright.controlloop import After, Clock, Done, Key, Outcome, Source
 from trainwright.embedded.events import EventRecorder
 from trainwright.embedded.node import launch, support, volumes
-from trainwright.embedded.node.addresses import LOOPBACK, Addresses, Job, PodName, Ports, hosts_file
+from trainwright.embedded.node.addresses import LOOPBACK, Addresses, PodDomain, PodName, Ports, hosts_file
 from trainwright.embedded.node.directories import PodDirectories, StartFailed
 from trainwright.embedded.node.environment import Facts, Sources, Unresolved, references
 from trainwright.embedded.node.launch import Launch, Place
@@ -62,12 +62,19 @@ class Pod(msgspec.Struct, frozen=True):
         return self.status.get("phase") in ("Succeeded", "Failed")
 
 
+BY_DOMAIN = "domain"
+
+
 def pods_of_node(name: str) -> Source[Pod]:
-    return Source(PODS, Pod, field_selector=f"spec.nodeName={name}", indexes={"job": lambda pod: ["/".join(_job(pod))]})
+    return Source(PODS, Pod, field_selector=f"spec.nodeName={name}", indexes={BY_DOMAIN: _domain_index})
 
 
-def _job(pod: Pod) -> Job:
-    return launch.job_of(pod.as_json())
+def _domain(pod: Pod) -> PodDomain:
+    return launch.domain_of(pod.as_json())
+
+
+def _domain_index(pod: Pod) -> list[str]:
+    return ["/".join(_domain(pod))]
 
 
 class Kubelet:
@@ -108,8 +115,8 @@ class Kubelet:
             self._keys[directory.uid] = Key(pod["namespace"], pod["name"])
             if pod["address"] != LOOPBACK:
                 self._addresses.taken[directory.uid] = pod["address"]
-            job = (pod["namespace"], pod["subdomain"] or pod["uid"])
-            self._ports.taken.setdefault(job, {}).update({int(port): here for port, here in pod["ports"].items()})
+            domain = (pod["namespace"], pod["subdomain"] or pod["uid"])
+            self._ports.taken.setdefault(domain, {}).update({int(port): here for port, here in pod["ports"].items()})
         return list(self._keys.values())
 
     def key_of(self, uid: str) -> Key | None:
@@ -162,9 +169,9 @@ class Kubelet:
         self._addresses.release(directory.uid)
         self._tokens.forget(directory.uid)
         self._keys.pop(directory.uid, None)
-        for job in list(self._ports.taken):
-            if not self._pods.store.by("job", "/".join(job)):
-                self._ports.release(job)
+        for domain in list(self._ports.taken):
+            if not self._pods.store.by(BY_DOMAIN, "/".join(domain)):
+                self._ports.release(domain)
 
     async def _start(self, pod: Pod, directory: PodDirectory) -> Outcome | None:
         """Starts a pod that was never started. None when it is (or has just been) started: go on to report."""
@@ -192,34 +199,36 @@ class Kubelet:
                 return await self._fail(pod, "StartError", str(error))
             log.warning("pod %s/%s: %s", pod.metadata.namespace, pod.metadata.name, error)
         notes = support.notes(json, self._tier)
-        if any(source.key not in tokens for source in sources(json)):
-            notes.append(f"progress reports will be refused: there is no service account {account_of(json)}")
+        for source in sources(json):
+            if source.key not in tokens:
+                account = account_of(json)
+                notes.append(f"volume {source.volume} has no token: there is no service account {account}")
         said = f"Started as processes: {'; '.join(notes)}"
         await self._events.record(PODS, pod.metadata, "Normal", "Started", said)
         return None
 
     def _write_down(self, pod: Pod, directory: PodDirectory, prepared: Launch, tokens: Mapping[str, Token]) -> PodToRun:
         """Fills the pod's directory with all it needs. No await in here, so that two pods of a job agree on ports."""
-        job = _job(pod)
-        if not self._has_company(job, pod):
-            self._ports.release(job)  # the first of a new attempt: the old port may be somebody else's by now
-        to_run = prepared.pod_to_run(self._ports.of(job, prepared.ports()))
+        domain = _domain(pod)
+        if not self._has_company(domain, pod):
+            self._ports.release(domain)  # the first of a new attempt: the old port may be somebody else's by now
+        to_run = prepared.pod_to_run(self._ports.of(domain, prepared.ports()))
         directory.path.mkdir(parents=True, exist_ok=True)
         self._keys[directory.uid] = Key(pod.metadata.namespace, pod.metadata.name)
         everyone = (*to_run["initContainers"], *to_run["containers"])
         volumes.write(prepared.volumes, [mount for container in everyone for mount in container["mounts"]])
         self._tokens.remember(directory, tokens)
         directory.write_pod(to_run)  # from here on it is one of those whose /etc/hosts is kept
-        self._write_hosts(job)
+        self._write_hosts(domain)
         return to_run
 
-    def _has_company(self, job: Job, pod: Pod) -> bool:
+    def _has_company(self, domain: PodDomain, pod: Pod) -> bool:
         """Whether another pod of the job is started or about to be, so that its ports are in use."""
         return any(
             other.metadata.uid != pod.metadata.uid
             and not other.is_finished
             and self._directories.of(other.metadata.uid).pod() is not None
-            for other in self._pods.store.by("job", "/".join(job))
+            for other in self._pods.store.by(BY_DOMAIN, "/".join(domain))
         )
 
     def _place(self, pod: Pod, directory: PodDirectory) -> Place:
@@ -253,18 +262,18 @@ class Kubelet:
             found.append(objects)
         return Sources(*found)
 
-    def _write_hosts(self, job: Job) -> None:
+    def _write_hosts(self, domain: PodDomain) -> None:
         """Brings /etc/hosts of every pod of the job up to date, in place: the files are bound into running pods."""
         if not self._tier.isolation["mount"]:
             return
         machine = Path("/etc/hosts")
         rest = machine.read_text(errors="replace") if machine.exists() else "127.0.0.1\tlocalhost\n"
-        pods = [pod for pod in self._pods.store.by("job", "/".join(job)) if not pod.is_finished]
+        pods = [pod for pod in self._pods.store.by(BY_DOMAIN, "/".join(domain)) if not pod.is_finished]
         names = {}
         # A pod on its way out gives its name to the one that takes its place.
         for pod in sorted(pods, key=lambda pod: not pod.metadata.is_being_deleted):
             host = launch.hostname_of(pod.as_json())
-            names[host] = PodName(job[0], host, pod.spec.get("subdomain") or "", self._address(pod))
+            names[host] = PodName(domain[0], host, pod.spec.get("subdomain") or "", self._address(pod))
         text = hosts_file(names.values(), self._hosts, rest)
         for pod in pods:
             directory = self._directories.of(pod.metadata.uid)
@@ -272,7 +281,7 @@ class Kubelet:
                 _write_in_place(directory.hosts, text)
 
     async def _report(self, pod: Pod, directory: PodDirectory) -> Outcome:
-        self._write_hosts(_job(pod))
+        self._write_hosts(_domain(pod))
         supervised = self._directories.is_supervised(directory)
         record = directory.record()
         if record is None:

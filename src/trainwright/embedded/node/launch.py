@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainwright.embedded.node import environment, volumes
-from trainwright.embedded.node.addresses import LOOPBACK, Job, Rewriter
+from trainwright.embedded.node.addresses import LOOPBACK, PodDomain, Rewriter
+from trainwright.embedded.node.declarations import declared
 from trainwright.embedded.node.directories import MARKER
 from trainwright.embedded.node.environment import Facts, Sources
 from trainwright.embedded.node.record import ContainerToRun, PodDirectory, PodToRun
@@ -36,13 +37,9 @@ _INHERITED = frozenset(
         "TMPDIR",
         "LD_LIBRARY_PATH",
         "DYLD_LIBRARY_PATH",
-        "CUDA_HOME",
         "CUDA_PATH",
         "VIRTUAL_ENV",
         "CONDA_PREFIX",
-        "XDG_CACHE_HOME",
-        "HF_HOME",
-        "TORCH_HOME",
         "SSL_CERT_FILE",
         "SSL_CERT_DIR",
         "REQUESTS_CA_BUNDLE",
@@ -54,7 +51,9 @@ _INHERITED = frozenset(
         "NO_PROXY",
     ]
 )
-"""What a container takes over from the machine, in place of an image's own variables."""
+"""What a container takes over from the machine, in place of an image's own variables. With them `LC_*`, and `*_HOME`:
+where programs are installed and keep their caches.
+"""
 
 
 def machine_variables(environ: Mapping[str, str], services: Iterable[str] = ()) -> dict[str, str]:
@@ -62,7 +61,11 @@ def machine_variables(environ: Mapping[str, str], services: Iterable[str] = ()) 
 
     `services` are names that lead to this machine: where it has a proxy, they are not asked for there.
     """
-    inherited = {name: value for name, value in environ.items() if name in _INHERITED or name.startswith("LC_")}
+    inherited = {
+        name: value
+        for name, value in environ.items()
+        if name in _INHERITED or name.startswith("LC_") or name.endswith("_HOME")
+    }
     path = inherited.get("PATH", os.defpath)
     direct = [LOOPBACK, *services]
     if len(direct) > 1 and any(name.lower() in ("http_proxy", "https_proxy") for name in inherited):
@@ -91,7 +94,7 @@ class Place:
     working_directory: Path | None = None
 
 
-def job_of(pod: Json) -> Job:
+def domain_of(pod: Json) -> PodDomain:
     """The pods this pod may name: those of its service, or none but itself."""
     metadata, spec = pod["metadata"], pod["spec"]
     return metadata["namespace"], spec.get("subdomain") or metadata["uid"]
@@ -110,7 +113,7 @@ class Launch:
         self.pod = pod
         self.place = place
         self.volumes: dict[str, Volume] = volumes.volumes(pod, place.directory.volumes, sources, place.facts, tokens)
-        self._rewriter = Rewriter(pod["metadata"]["namespace"], spec.get("subdomain") or "", place.hosts)
+        self._rewriter = Rewriter(pod["metadata"]["namespace"], spec.get("subdomain") or "", declared(pod), place.hosts)
         self._variables = {
             container["name"]: environment.variables(container, pod, sources, place.facts)
             for container in (spec.get("initContainers") or []) + spec["containers"]
@@ -155,7 +158,7 @@ class Launch:
             name: self._rewriter.variable(name, value, ports, to_loopback=to_loopback)
             for name, value in self._variables[container["name"]].items()
         }
-        for mount in replaced_mounts(container, self.place.tier):
+        for mount in replaced_mounts(self.pod, container, self.place.tier):
             own = _led_to(self.volumes[mount["name"]].path, mount["mountPath"].rstrip("/"), own)
         argv = self._rewriter.arguments(environment.command_line(container, own), ports, to_loopback=to_loopback)
         default = self.place.working_directory or self.place.directory.work
@@ -170,7 +173,7 @@ class Launch:
             },
             "cwd": container.get("workingDir") or str(default),
             "mounts": volumes.mounts(
-                {**container, "volumeMounts": wanted_mounts(container, self.place.tier)}, self.volumes, own
+                {**container, "volumeMounts": wanted_mounts(self.pod, container, self.place.tier)}, self.volumes, own
             ),
         }
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from trainwright.embedded.node.declarations import declared
 from trainwright.embedded.node.tiers import Tier
 from trainwright.schema.jsonobject import Json
 
@@ -17,11 +18,6 @@ VOLUME_KINDS = frozenset({"emptyDir", "configMap", "secret", "downwardAPI", "pro
 PROJECTED_KINDS = frozenset({"configMap", "secret", "downwardAPI", "serviceAccountToken"})
 
 SERVICE_ACCOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
-
-PROGRESS_VOLUME = "kubeflow-trainer-token"
-"""What training code needs to report its progress. The operator gives it to every TrainJob, asked for or not, so no pod
-may fail for it; and programs find its files by variables, so where nothing can be mounted these lead to them.
-"""
 
 _CONTAINER_FIELDS = {
     "livenessProbe": "liveness probes are",
@@ -52,7 +48,7 @@ def _refusals(pod: Json, tier: Tier) -> Iterator[str]:
         for field, what in _CONTAINER_FIELDS.items():
             if container.get(field):
                 yield f"container {name}: {what} not supported by the local node yet"
-        yield from _mounts(container, tier)
+        yield from _mounts(pod, container, tier)
         yield from _user(f"container {name}", container.get("securityContext") or {})
     yield from _user("the pod", spec.get("securityContext") or {})
     for volume in spec.get("volumes") or ():
@@ -61,8 +57,8 @@ def _refusals(pod: Json, tier: Tier) -> Iterator[str]:
         yield "ephemeral containers are not supported by the local node yet"
 
 
-def _mounts(container: Json, tier: Tier) -> Iterator[str]:
-    mounts = wanted_mounts(container, tier)
+def _mounts(pod: Json, container: Json, tier: Tier) -> Iterator[str]:
+    mounts = wanted_mounts(pod, container, tier)
     if mounts and not tier.isolation["mount"]:
         yield f"container {container['name']}: volumes cannot be mounted here, because {tier.reason}"
     for mount in mounts:
@@ -70,20 +66,23 @@ def _mounts(container: Json, tier: Tier) -> Iterator[str]:
             yield f"container {container['name']}: mount propagation is not supported by the local node yet"
 
 
-def wanted_mounts(container: Json, tier: Tier) -> list[Json]:
-    """The mounts that matter. Where nothing can be mounted, the tokens that every pod gets unasked are left out."""
+def wanted_mounts(pod: Json, container: Json, tier: Tier) -> list[Json]:
+    """The mounts to make. Where nothing can be mounted, optional volumes and the token that every pod gets are left
+    out.
+    """
     mounts: list[Json] = container.get("volumeMounts") or []
     if tier.isolation["mount"]:
         return mounts
-    return [
-        mount for mount in mounts if mount["mountPath"] != SERVICE_ACCOUNT_PATH and mount["name"] != PROGRESS_VOLUME
-    ]
+    optional = declared(pod).optional_volumes
+    return [mount for mount in mounts if mount["mountPath"] != SERVICE_ACCOUNT_PATH and mount["name"] not in optional]
 
 
-def replaced_mounts(container: Json, tier: Tier) -> list[Json]:
-    """The mounts that cannot be made here and whose files the container's variables lead to instead."""
-    mounts: list[Json] = container.get("volumeMounts") or []
-    return [] if tier.isolation["mount"] else [mount for mount in mounts if mount["name"] == PROGRESS_VOLUME]
+def replaced_mounts(pod: Json, container: Json, tier: Tier) -> list[Json]:
+    """The mounts of optional volumes that cannot be made here. The container's variables lead to their files."""
+    if tier.isolation["mount"]:
+        return []
+    optional = declared(pod).optional_volumes
+    return [mount for mount in container.get("volumeMounts") or () if mount["name"] in optional]
 
 
 def _volume(volume: Json) -> Iterator[str]:
@@ -110,8 +109,9 @@ def notes(pod: Json, tier: Tier) -> list[str]:
     result = ["images are not pulled: commands run from this machine"]
     if any((container.get("resources") or {}).get("limits") for container in containers):
         result.append("resource limits are not enforced")
-    if any(replaced_mounts(container, tier) for container in containers):
-        result.append(f"volume {PROGRESS_VOLUME} is not mounted: KUBEFLOW_TRAINER_SERVER_* lead to its files")
+    replaced = {mount["name"] for container in containers for mount in replaced_mounts(pod, container, tier)}
+    for volume in sorted(replaced):
+        result.append(f"volume {volume} is not mounted: variables that name a path in it lead to its files")
     hardening = {"capabilities", "privileged", "readOnlyRootFilesystem", "seccompProfile", "allowPrivilegeEscalation"}
     asked = {field for container in containers for field in container.get("securityContext") or ()} & hardening
     if any(container.get("terminationMessagePolicy") == "FallbackToLogsOnError" for container in containers):

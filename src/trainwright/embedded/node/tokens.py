@@ -18,7 +18,7 @@ from trainwright.api.resources import SERVICE_ACCOUNTS
 from trainwright.api.times import seconds_of
 from trainwright.client import Client, ClientError, NotFound
 from trainwright.controlloop import Clock
-from trainwright.embedded.node import support
+from trainwright.embedded.node.declarations import declared
 from trainwright.embedded.node.environment import Unresolved
 from trainwright.embedded.node.record import PodDirectory
 from trainwright.embedded.node.volumes import DEFAULT_MODE
@@ -79,15 +79,15 @@ class PodTokens:
     async def fetch(self, pod: Json) -> dict[str, Token]:
         """A token for each source, by volume and path.
 
-        Without its service account a pod waits, as in a cluster; the volume for progress reports, which nobody asked
-        for, is no reason to wait.
+        Without its service account a pod waits, as in a cluster, unless the token is for an optional volume.
         """
         found = {}
+        optional = declared(pod).optional_volumes
         for source in sources(pod):
             try:
                 found[source.key] = await self._request(pod, source)
             except NotFound as error:
-                if source.volume != support.PROGRESS_VOLUME:
+                if source.volume not in optional:
                     raise Unresolved(f"no token for service account {account_of(pod)}: {error}") from error
         return found
 

@@ -7,8 +7,10 @@ import socket
 import pytest
 
 from trainwright.embedded.node.addresses import Addresses, PodName, Ports, Rewriter, free_port, hosts_file
+from trainwright.embedded.node.declarations import Declarations
 
 PORTS = {29500: 20123}
+DECLARED = Declarations(port_variables=frozenset({"MEET_PORT", "MEET_AT"}), port_flags=frozenset({"--meet-port", "-p"}))
 
 
 def test_every_pod_gets_an_address_of_its_own_and_keeps_it() -> None:
@@ -74,7 +76,7 @@ def test_hosts_name_the_clusters_services_before_the_machines_own() -> None:
     ],
 )
 def test_services_become_addresses_only_where_pods_have_no_hosts_file(value: str, t0: str) -> None:
-    for rewriter in (Rewriter("ns", "j", SERVICES), Rewriter("ns", "", SERVICES)):
+    for rewriter in (Rewriter("ns", "j", services=SERVICES), Rewriter("ns", "", services=SERVICES)):
         assert rewriter.variable("URL", value, {}, to_loopback=True) == t0
         assert rewriter.variable("URL", value, {}, to_loopback=False) == value
 
@@ -82,10 +84,14 @@ def test_services_become_addresses_only_where_pods_have_no_hosts_file(value: str
 @pytest.mark.parametrize(
     ("name", "value", "t1", "t0"),
     [
-        ("PET_MASTER_PORT", "29500", "20123", "20123"),
-        ("DMLC_TRACKER_PORT", "29500", "20123", "20123"),
-        ("PET_MASTER_ADDR", "j-node-0-0.j", "j-node-0-0.j", "127.0.0.1"),
-        ("JAX_COORDINATOR_ADDRESS", "j-node-0-0.j:29500", "j-node-0-0.j:20123", "127.0.0.1:20123"),
+        ("MEET_PORT", "29500", "20123", "20123"),
+        ("MEET_PORT", "29501", "29501", "29501"),
+        ("MEET_PORT", "9" * 5000, "9" * 5000, "9" * 5000),
+        ("MEET_AT", "0.0.0.0:29500", "0.0.0.0:20123", "0.0.0.0:20123"),
+        ("MEET_AT", "tcp://*:29500", "tcp://*:20123", "tcp://*:20123"),
+        ("MEET_AT", "j-node-0-0.j:29500", "j-node-0-0.j:20123", "127.0.0.1:20123"),
+        ("ADDRESS", "j-node-0-0.j", "j-node-0-0.j", "127.0.0.1"),
+        ("ANY", "j-node-0-0.j:29500", "j-node-0-0.j:20123", "127.0.0.1:20123"),
         ("URL", "tcp://j-node-0-0.j.ns.svc:29500/x", "tcp://j-node-0-0.j.ns.svc:20123/x", "tcp://127.0.0.1:20123/x"),
         ("OTHER", "example.com:29500", "example.com:29500", "example.com:29500"),
         ("BATCH", "29500", "29500", "29500"),
@@ -94,34 +100,41 @@ def test_services_become_addresses_only_where_pods_have_no_hosts_file(value: str
     ],
 )
 def test_only_the_jobs_own_names_and_ports_change(name: str, value: str, t1: str, t0: str) -> None:
-    rewriter = Rewriter("ns", "j")
+    rewriter = Rewriter("ns", "j", DECLARED)
     assert rewriter.variable(name, value, PORTS, to_loopback=False) == t1
     assert rewriter.variable(name, value, PORTS, to_loopback=True) == t0
 
 
-def test_ports_are_found_wherever_frameworks_put_them() -> None:
+def test_ports_are_found_where_the_pod_declares_them_and_behind_the_names_of_its_job() -> None:
+    rewriter = Rewriter("ns", "j", DECLARED)
+    assert rewriter.ports({"MEET_PORT": "29500", "MEET_AT": "*:29600"}, []) == {29500, 29600}
+    assert rewriter.ports({}, ["train", "--endpoint=j-node-0-0.j:29400"]) == {29400}
+    assert rewriter.ports({}, ["train", "--meet-port", "1234"]) == {1234}
+    assert rewriter.ports({}, ["sh", "-c", "train -p=1234"]) == {1234}
+    assert rewriter.ports({"LEARNING_RATE": "1", "MEET_PORT": "none"}, ["sh", "-c", "echo a:29500 --keep-p 1"]) == set()
+
+
+def test_a_pod_that_declares_nothing_keeps_its_numbers() -> None:
     rewriter = Rewriter("ns", "j")
-    assert rewriter.ports({"PET_MASTER_PORT": "29500"}, []) == {29500}
-    assert rewriter.ports({}, ["torchrun", "--rdzv_endpoint=j-node-0-0.j:29400"]) == {29400}
-    assert rewriter.ports({}, ["torchrun", "--master_port", "1234"]) == {1234}
-    assert rewriter.ports({"LEARNING_RATE": "1"}, ["sh", "-c", "echo a:29500"]) == set()
+    assert rewriter.ports({"PET_MASTER_PORT": "29500"}, ["torchrun", "--master_port", "29500"]) == set()
+    assert rewriter.arguments(["--meet-port", "29500"], PORTS, to_loopback=True) == ["--meet-port", "29500"]
 
 
 def test_arguments_change_in_every_spelling() -> None:
     argv = [
-        "torchrun",
-        "--master_port",
+        "train",
+        "--meet-port",
         "29500",
-        "--rdzv_endpoint=j-node-0-0.j:29500",
-        "sh -c '--master-port=29500'",
+        "--endpoint=j-node-0-0.j:29500",
+        "sh -c 'train --meet-port=29500'",
         "29500",
     ]
-    assert Rewriter("ns", "j").arguments(argv, PORTS, to_loopback=False) == [
-        "torchrun",
-        "--master_port",
+    assert Rewriter("ns", "j", DECLARED).arguments(argv, PORTS, to_loopback=False) == [
+        "train",
+        "--meet-port",
         "20123",
-        "--rdzv_endpoint=j-node-0-0.j:20123",
-        "sh -c '--master-port=20123'",
+        "--endpoint=j-node-0-0.j:20123",
+        "sh -c 'train --meet-port=20123'",
         "29500",
     ]
 

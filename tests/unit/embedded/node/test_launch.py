@@ -20,9 +20,11 @@ T1 = Tier("T1", {"user": True, "mount": True, "pid": True}, "all allowed")
 T0 = Tier("T0", T0_ISOLATION, "namespaces are not allowed here")
 
 
-def pod(container: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+def pod(
+    container: dict[str, Any] | None = None, annotations: dict[str, str] | None = None, **spec: Any
+) -> dict[str, Any]:
     whole = {"name": "node", "command": ["torchrun", "train.py"], **(container or {})}
-    metadata = {"name": "j-node-0-0-abcde", "namespace": "ns", "uid": "u1"}
+    metadata = {"name": "j-node-0-0-abcde", "namespace": "ns", "uid": "u1", "annotations": annotations}
     return {"metadata": metadata, "spec": {"containers": [whole], "hostname": "j-node-0-0", "subdomain": "j", **spec}}
 
 
@@ -45,11 +47,12 @@ def launch(
     return Launch(of, place, sources or Sources(), tokens or {})
 
 
+PORTS = {"trainwright.dev/port-variables": "PET_MASTER_PORT"}
 MASTER = {"env": [{"name": "PET_MASTER_ADDR", "value": "j-node-0-0.j"}, {"name": "PET_MASTER_PORT", "value": "29500"}]}
 
 
 def test_a_torch_pod_keeps_its_master_by_name_and_gets_a_port_of_its_jobs_own(tmp_path: Path) -> None:
-    prepared = launch(pod(MASTER), tmp_path)
+    prepared = launch(pod(MASTER, PORTS), tmp_path)
     assert prepared.ports() == {29500}
     (container,) = prepared.pod_to_run({29500: 20001})["containers"]
     assert container["env"]["PET_MASTER_ADDR"] == "j-node-0-0.j"
@@ -66,7 +69,7 @@ def test_without_namespaces_names_become_loopback(tmp_path: Path) -> None:
 
 def test_arguments_see_the_rewritten_variables(tmp_path: Path) -> None:
     container = {**MASTER, "args": ["--port=$(PET_MASTER_PORT)", "--rdzv_endpoint=j-node-0-0.j:29500"]}
-    (made,) = launch(pod(container), tmp_path).pod_to_run({29500: 20001})["containers"]
+    (made,) = launch(pod(container, PORTS), tmp_path).pod_to_run({29500: 20001})["containers"]
     assert made["argv"][-2:] == ["--port=20001", "--rdzv_endpoint=j-node-0-0.j:20001"]
 
 
@@ -171,7 +174,7 @@ def test_a_token_nobody_asked_for_is_no_reason_to_refuse(tmp_path: Path) -> None
     assert prepared.pod_to_run({})["containers"][0]["mounts"] == []
 
 
-def test_without_mounts_progress_is_reported_by_variables_that_lead_to_the_files(tmp_path: Path) -> None:
+def test_without_mounts_variables_lead_to_the_files_of_an_optional_volume(tmp_path: Path) -> None:
     at = "/var/run/secrets/kubeflow/trainer"
     container = {
         "env": [{"name": "TOKEN", "value": f"{at}/token"}, {"name": "OTHER", "value": f"{at}-of-mine/token"}],
@@ -179,7 +182,8 @@ def test_without_mounts_progress_is_reported_by_variables_that_lead_to_the_files
         "args": ["$(TOKEN)"],
     }
     sources = {"sources": [{"serviceAccountToken": {"path": "token"}}]}
-    asking = pod(container, volumes=[{"name": "kubeflow-trainer-token", "projected": sources}])
+    optional = {"trainwright.dev/optional-volumes": "other, kubeflow-trainer-token"}
+    asking = pod(container, optional, volumes=[{"name": "kubeflow-trainer-token", "projected": sources}])
     for tier, token in ((T0, str(tmp_path / "volumes/kubeflow-trainer-token/token")), (T1, f"{at}/token")):
         assert support.refusals(asking, tier) == []
         prepared = launch(asking, tmp_path, tier, tokens={"kubeflow-trainer-token/token": "t"})

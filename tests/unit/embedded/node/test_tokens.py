@@ -154,7 +154,9 @@ async def test_a_pod_without_tokens_asks_for_nothing(scene: Scene) -> None:
     assert not (scene.directory.path / "tokens.json").exists()
 
 
-async def test_a_pod_waits_for_its_service_account_but_not_for_the_sake_of_progress(scene: Scene) -> None:
+async def test_a_pod_waits_for_its_service_account_unless_the_volume_is_optional(scene: Scene) -> None:
+    waiting = pod(serviceAccountName="missing")
     with pytest.raises(Unresolved, match="no token for service account missing"):
-        await scene.tokens.fetch(pod(serviceAccountName="missing"))
-    assert await scene.tokens.fetch(pod("kubeflow-trainer-token", serviceAccountName="missing")) == {}
+        await scene.tokens.fetch(waiting)
+    waiting["metadata"]["annotations"] = {"trainwright.dev/optional-volumes": "v"}
+    assert await scene.tokens.fetch(waiting) == {}

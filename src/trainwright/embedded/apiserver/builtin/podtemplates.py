@@ -1,4 +1,4 @@
-"""Defaults of a pod's spec, wherever it stands: in a pod or in a template."""
+"""Defaults of pod specs, in pods and in templates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
 def default_pod_spec(spec: Json, *, is_pod: bool) -> None:
-    """What kube-apiserver fills in. A few defaults hold for pods only, not for templates."""
+    """Fill in kube-apiserver's defaults. A few of them are for pods only, not for templates."""
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
     if spec["terminationGracePeriodSeconds"] < 0:
@@ -41,14 +41,9 @@ def default_container(container: Json, *, host_network: bool = False) -> None:
         container["terminationMessagePolicy"] = "File"
     container.setdefault("resources", {})
     for port in container.get("ports") or ():
-        if not port.get("protocol"):
-            port["protocol"] = "TCP"
-        if host_network and not port.get("hostPort"):
-            port["hostPort"] = port.get("containerPort")
+        _port(port, host_network=host_network)
     for variable in container.get("env") or ():
-        reference = (variable.get("valueFrom") or {}).get("fieldRef")
-        if reference is not None:
-            reference.setdefault("apiVersion", "v1")
+        _field_reference(variable.get("valueFrom") or {})
     for name in PROBES:
         if container.get(name) is not None:
             _probe(container[name])
@@ -57,8 +52,21 @@ def default_container(container: Json, *, host_network: bool = False) -> None:
             _http_get(hook["httpGet"])
 
 
+def _port(port: Json, *, host_network: bool) -> None:
+    if not port.get("protocol"):
+        port["protocol"] = "TCP"
+    if host_network and not port.get("hostPort"):
+        port["hostPort"] = port.get("containerPort")
+
+
+def _field_reference(source: Json) -> None:
+    """The source of a variable or of a file, which may be a field of the pod."""
+    if source.get("fieldRef") is not None:
+        source["fieldRef"].setdefault("apiVersion", "v1")
+
+
 def _pull_policy(image: str) -> str:
-    """What may change under its name is fetched anew."""
+    """Pull an image again if its tag may move: no tag, or `latest`."""
     name = image.rpartition("/")[2].partition("@")[0]
     _, found, tag = name.partition(":")
     return "Always" if "@" not in image and (not found or tag == "latest") else "IfNotPresent"
@@ -85,25 +93,25 @@ def _volume(volume: Json) -> None:
     if len(volume) == 1:
         volume["emptyDir"] = {}
     for name in ("secret", "configMap", "downwardAPI", "projected"):
-        source = volume.get(name)
-        if source is not None:
-            source.setdefault("defaultMode", 420)
+        if volume.get(name) is not None:
+            volume[name].setdefault("defaultMode", 420)
     if volume.get("image") is not None:
         volume["image"].setdefault("pullPolicy", _pull_policy(volume["image"].get("reference", "")))
     if volume.get("hostPath") is not None:
         volume["hostPath"].setdefault("type", "")
-    for item in (volume.get("downwardAPI") or {}).get("items") or ():
-        if item.get("fieldRef") is not None:
-            item["fieldRef"].setdefault("apiVersion", "v1")
+    _downward_api(volume)
     for source in (volume.get("projected") or {}).get("sources") or ():
         if source.get("serviceAccountToken") is not None:
             source["serviceAccountToken"].setdefault("expirationSeconds", 3600)
-        for item in (source.get("downwardAPI") or {}).get("items") or ():
-            if item.get("fieldRef") is not None:
-                item["fieldRef"].setdefault("apiVersion", "v1")
+        _downward_api(source)
     template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
     if template is not None:
         template.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+
+
+def _downward_api(source: Json) -> None:
+    for item in (source.get("downwardAPI") or {}).get("items") or ():
+        _field_reference(item)
 
 
 def _requests_from_limits(container: Json) -> None:

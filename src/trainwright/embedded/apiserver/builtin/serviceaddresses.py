@@ -1,14 +1,14 @@
-"""The addresses and node ports of a service: what is given, and what cannot be.
+"""Addresses and node ports of services: what clients ask for, and what the server allocates.
 
-There is one family here, IPv4, and no proxy behind the addresses: they are derived from the service's UID, out of a
-range that is never routed. kube-apiserver allocates before it judges anything else, so what is refused here is refused
-alone.
+The cluster has one IP family, IPv4, and no proxy: addresses are derived from the service's UID, out of a range that is
+never routed. kube-apiserver allocates before it validates, so a refused allocation is the only fault in its answer.
 """
 
 from __future__ import annotations
 
 import hashlib
 import ipaddress
+from collections.abc import Iterator
 
 from trainwright.embedded.apiserver import errors
 from trainwright.schema import errors as field
@@ -24,7 +24,7 @@ PORT_RANGE = "provided port is not in the valid range. The range of valid ports 
 
 
 def allocate(obj: Json, old: Json | None) -> None:
-    """Fills in what the client left open; raises what cannot be had."""
+    """Fill in the addresses and ports that the client left open. Raises the 422 for those that cannot be allocated."""
     spec = obj["spec"]
     _agree(spec, (old or {"spec": {}})["spec"])
     if spec.get("type") != "ExternalName":
@@ -35,7 +35,7 @@ def allocate(obj: Json, old: Json | None) -> None:
 
 
 def _agree(spec: Json, before: Json) -> None:
-    """clusterIP is the first of clusterIPs; who changes one means both."""
+    """Keep clusterIP equal to the first of clusterIPs: a client that changes one of them means both."""
     address, addresses = spec.get("clusterIP"), spec.get("clusterIPs")
     if not before:
         if address and not addresses:
@@ -52,19 +52,19 @@ def _agree(spec: Json, before: Json) -> None:
 
 def _families(obj: Json, before: Json | None) -> None:
     spec = obj["spec"]
-    headless_by_hand = spec.get("clusterIP") == "None" and not spec.get("selector")
+    without_selector = spec.get("clusterIP") == "None" and not spec.get("selector")
     if not spec.get("ipFamilyPolicy"):
         if before is not None and before.get("ipFamilyPolicy"):
             spec["ipFamilyPolicy"] = before["ipFamilyPolicy"]
         else:
-            spec["ipFamilyPolicy"] = "RequireDualStack" if headless_by_hand else "SingleStack"
+            spec["ipFamilyPolicy"] = "RequireDualStack" if without_selector else "SingleStack"
     faults = address_faults(spec, before)
     if not faults and spec["ipFamilyPolicy"] == "SingleStack" and len(spec.get("ipFamilies") or ()) == 2:
         text = "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"
         faults.append(field.invalid("spec.ipFamilyPolicy", "SingleStack", text))
     _refuse(obj, faults)
-    if headless_by_hand:
-        # Its endpoints are made by hand, of either family.
+    if without_selector:
+        # Users make its endpoints, of either family.
         families = spec.setdefault("ipFamilies", ["IPv4"])
         if len(families) < 2 and spec["ipFamilyPolicy"] != "SingleStack":
             spec["ipFamilies"] = [*families, "IPv6" if families[0] == "IPv4" else "IPv4"]
@@ -81,36 +81,41 @@ def _families(obj: Json, before: Json | None) -> None:
 
 
 def address_faults(spec: Json, before: Json | None = None) -> list[FieldError]:
-    """clusterIPs, ipFamilies and ipFamilyPolicy on their own and together."""
+    """The faults of clusterIPs, ipFamilies and ipFamilyPolicy."""
     if spec.get("type") == "ExternalName":
         return []
-    found: list[FieldError] = []
     address, addresses = spec.get("clusterIP") or "", spec.get("clusterIPs") or []
-    if address and not addresses:
-        found.append(field.required("spec.clusterIPs"))
-    elif address and addresses[0] != address:
-        found.append(field.invalid("spec.clusterIPs", addresses, "first value must match `clusterIP`"))
-    elif addresses and not address:
-        text = "must be empty when `clusterIP` is not specified"
-        found.append(field.invalid("spec.clusterIPs", addresses, text))
-    families = spec.get("ipFamilies") or []
-    for index, family in enumerate(families):
-        if family not in FAMILIES:
-            found.append(field.not_supported(f"spec.ipFamilies[{index}]", family, FAMILIES))
-        if family in families[:index]:
-            found.append(field.duplicate(f"spec.ipFamilies[{index}]", family))
-    policy = spec.get("ipFamilyPolicy")
-    if policy is not None and policy not in POLICIES:
-        found.append(field.not_supported("spec.ipFamilyPolicy", policy, POLICIES))
+    found = [*_first_address_faults(address, addresses), *_family_faults(spec)]
     if addresses[:1] == ["None"] and len(addresses) > 1:
         text = "'None' must be the first and only value"
         return [*found, field.invalid("spec.clusterIPs", addresses, text)]
+    known = ("None", *((before or {}).get("clusterIPs") or ()))
     for index, text in enumerate(addresses):
-        if not is_address(text) and (index, text) != (0, "None") and text not in (before or {}).get("clusterIPs", ()):
+        if not is_address(text) and text not in (known if index == 0 else known[1:]):
             found.append(field.invalid(f"spec.clusterIPs[{index}]", text, NO_ADDRESS))
     if len(addresses) > 2:
         found.append(field.invalid("spec.clusterIPs", addresses, "may only hold up to 2 values"))
     return found
+
+
+def _first_address_faults(address: str, addresses: list[str]) -> Iterator[FieldError]:
+    if address and not addresses:
+        yield field.required("spec.clusterIPs")
+    elif address and addresses[0] != address:
+        yield field.invalid("spec.clusterIPs", addresses, "first value must match `clusterIP`")
+    elif addresses and not address:
+        yield field.invalid("spec.clusterIPs", addresses, "must be empty when `clusterIP` is not specified")
+
+
+def _family_faults(spec: Json) -> Iterator[FieldError]:
+    families, policy = spec.get("ipFamilies") or [], spec.get("ipFamilyPolicy")
+    for index, family in enumerate(families):
+        if family not in FAMILIES:
+            yield field.not_supported(f"spec.ipFamilies[{index}]", family, FAMILIES)
+        if family in families[:index]:
+            yield field.duplicate(f"spec.ipFamilies[{index}]", family)
+    if policy is not None and policy not in POLICIES:
+        yield field.not_supported("spec.ipFamilyPolicy", policy, POLICIES)
 
 
 def is_address(text: str) -> bool:

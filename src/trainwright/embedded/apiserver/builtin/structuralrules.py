@@ -1,7 +1,7 @@
-"""What makes a CRD's schema structural: where each keyword may stand, and what the list and map types ask for.
+"""The rules of structural schemas: where each keyword may stand, and what the list and map types require.
 
-In: one node of a schema and its place. Out: its faults, those of the nodes below excepted, but with its junctors
-(allOf, anyOf, oneOf, not), which may only narrow values and never declare them.
+In: one node of a schema and its path. Out: the faults of this node and of its junctors (allOf, anyOf, oneOf, not),
+which may narrow values but not declare them. The nodes below it are the caller's.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 
 
 def keyword_faults(schema: Json, at: str) -> Iterator[FieldError]:
-    """Keywords that are not supported at all, or not here."""
-    kind = schema.get("type", "")
+    """Keywords that are not supported at all, or not at this place."""
     if "$ref" in schema:
         yield field.forbidden(f"{at}.$ref", "$ref is not supported")
     for name in _UNSUPPORTED:
@@ -36,17 +35,26 @@ def keyword_faults(schema: Json, at: str) -> Iterator[FieldError]:
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         yield field.invalid(f"{at}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined")
     if schema.get("x-kubernetes-embedded-resource"):
-        if kind != "object":
-            yield field.invalid(f"{at}.type", kind, "must be object if x-kubernetes-embedded-resource is true")
-        if not schema.get("properties") and not schema.get("x-kubernetes-preserve-unknown-fields"):
-            text = "must not be empty if x-kubernetes-embedded-resource is true without"
-            yield field.required(f"{at}.properties", f"{text} x-kubernetes-preserve-unknown-fields")
-    map_type = schema.get("x-kubernetes-map-type")
-    if map_type is not None:
-        if map_type not in ("atomic", "granular"):
-            yield field.not_supported(f"{at}.x-kubernetes-map-type", map_type, ["atomic", "granular"])
-        if kind != "object":
-            yield field.invalid(f"{at}.type", kind, "must be object if x-kubernetes-map-type is specified")
+        yield from _embedded_faults(schema, at)
+    if schema.get("x-kubernetes-map-type") is not None:
+        yield from _map_type_faults(schema, at)
+
+
+def _embedded_faults(schema: Json, at: str) -> Iterator[FieldError]:
+    kind = schema.get("type", "")
+    if kind != "object":
+        yield field.invalid(f"{at}.type", kind, "must be object if x-kubernetes-embedded-resource is true")
+    if not schema.get("properties") and not schema.get("x-kubernetes-preserve-unknown-fields"):
+        text = "must not be empty if x-kubernetes-embedded-resource is true without"
+        yield field.required(f"{at}.properties", f"{text} x-kubernetes-preserve-unknown-fields")
+
+
+def _map_type_faults(schema: Json, at: str) -> Iterator[FieldError]:
+    map_type, kind = schema["x-kubernetes-map-type"], schema.get("type", "")
+    if map_type not in ("atomic", "granular"):
+        yield field.not_supported(f"{at}.x-kubernetes-map-type", map_type, ["atomic", "granular"])
+    if kind != "object":
+        yield field.invalid(f"{at}.type", kind, "must be object if x-kubernetes-map-type is specified")
 
 
 def list_faults(schema: Json, at: str) -> Iterator[FieldError]:
@@ -96,7 +104,7 @@ def _key_faults(items: Json, keys: list[str], at: str) -> Iterator[FieldError]:
 
 
 def rule_faults(schema: Json, at: str) -> Iterator[FieldError]:
-    """What stands around the rules; whether they compile is judged elsewhere."""
+    """Everything about a node's CEL rules but their compilation."""
     for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
         where = f"{at}.x-kubernetes-validations[{index}]"
         text = rule.get("rule") or ""
@@ -106,15 +114,15 @@ def rule_faults(schema: Json, at: str) -> Iterator[FieldError]:
             yield field.invalid(f"{where}.message", rule["message"], "must not contain line breaks")
         if rule.get("reason") is not None and rule["reason"] not in _REASONS:
             yield field.not_supported(f"{where}.reason", rule["reason"], list(_REASONS))
-        if rule.get("fieldPath") and not _leads_somewhere(schema, rule["fieldPath"]):
+        if rule.get("fieldPath") and not _is_declared(schema, rule["fieldPath"]):
             yield field.invalid(f"{where}.fieldPath", rule["fieldPath"], "must be a valid path")
         if rule.get("optionalOldSelf") is not None and "oldSelf" not in text:
             text = "may not be set if oldSelf is not used in rule"
             yield field.invalid(f"{where}.optionalOldSelf", rule["optionalOldSelf"], text)
 
 
-def _leads_somewhere(schema: Json, path: str) -> bool:
-    """Paths with quoted names are taken on trust."""
+def _is_declared(schema: Json, path: str) -> bool:
+    """Whether a fieldPath names a declared field. Paths with quoted names are not checked."""
     if "[" in path:
         return True
     node: Any = schema
@@ -154,7 +162,7 @@ def _inside(part: Json, at: str, outer: Json) -> Iterator[FieldError]:
 
 
 def root_faults(schema: Json, at: str) -> Iterator[FieldError]:
-    """Type and metadata are Kubernetes' own."""
+    """The root declares an object, and leaves apiVersion, kind and metadata to Kubernetes."""
     properties = schema.get("properties") or {}
     if schema.get("nullable"):
         yield field.forbidden(f"{at}.nullable", "nullable cannot be true at the root")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from trainwright.embedded.apiserver.builtin.downwardapi import VOLUME_FIELDS, field_reference, resource_reference
 from trainwright.embedded.apiserver.builtin.mountrules import below_unreserved
 from trainwright.embedded.apiserver.builtin.storage import validate_claim_spec
@@ -12,7 +14,7 @@ from trainwright.schema.names import dns1123_label_faults
 from trainwright.schema.quantity import parse_quantity
 
 MODE = "must be a number between 0 and 0777 (octal), both inclusive"
-# The order in which kube-apiserver looks at sources: the second it meets is one too many.
+# The order in which kube-apiserver looks at sources: it reports every source after the first.
 ORDER = ("emptyDir", "hostPath", "gcePersistentDisk", "awsElasticBlockStore", "gitRepo", "secret", "nfs", "iscsi")
 HOST_PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
 
@@ -36,63 +38,89 @@ def validate_volumes(volumes: list[Json], at: str, found: list[FieldError], *, a
             found.append(field.forbidden(f"{where}.{extra}", "may not specify more than 1 volume type"))
         if not sources:
             found.append(field.required(where, "must specify a volume type"))
-        found += _source(volume, where)
+        for source, rules in _SOURCES.items():
+            if volume.get(source) is not None:
+                found += rules(volume[source], f"{where}.{source}")
         if volume.get("projected") is not None:
             found += _projected(volume["projected"], f"{where}.projected", account)
     return known
 
 
-def _source(volume: Json, at: str) -> list[FieldError]:
-    found: list[FieldError] = []
-    secret, config_map, host_path = volume.get("secret"), volume.get("configMap"), volume.get("hostPath")
-    if secret is not None:
-        if not secret.get("secretName"):
-            found.append(field.required(f"{at}.secret.secretName"))
-        found += _files(secret, f"{at}.secret")
-    if config_map is not None:
-        if not config_map.get("name"):
-            found.append(field.required(f"{at}.configMap.name"))
-        found += _files(config_map, f"{at}.configMap")
-    if host_path is not None:
-        if not host_path.get("path"):
-            found.append(field.required(f"{at}.hostPath.path"))
-        elif ".." in host_path["path"].split("/"):
-            found.append(field.invalid(f"{at}.hostPath.path", host_path["path"], "must not contain '..'"))
-        if host_path.get("path") and host_path.get("type", "") not in HOST_PATHS:
-            found.append(field.not_supported(f"{at}.hostPath.type", host_path["type"], HOST_PATHS))
-    claim = volume.get("persistentVolumeClaim")
-    if claim is not None and not claim.get("claimName"):
-        found.append(field.required(f"{at}.persistentVolumeClaim.claimName"))
-    limit = (volume.get("emptyDir") or {}).get("sizeLimit")
-    if limit is not None and parse_quantity(limit) < parse_quantity("0"):
-        text = "SizeLimit field must be a valid resource quantity"
-        found.append(field.forbidden(f"{at}.emptyDir.sizeLimit", text))
-    if volume.get("downwardAPI") is not None:
-        found += _mode(volume["downwardAPI"], f"{at}.downwardAPI")
-        for item in volume["downwardAPI"].get("items") or ():
-            found += _own_file(item, f"{at}.downwardAPI")
-    return found + _remote(volume, at)
+def _secret(source: Json, at: str) -> list[FieldError]:
+    missing = [] if source.get("secretName") else [field.required(f"{at}.secretName")]
+    return missing + _files(source, at)
 
 
-def _remote(volume: Json, at: str) -> list[FieldError]:
-    """What comes from elsewhere."""
+def _config_map(source: Json, at: str) -> list[FieldError]:
+    missing = [] if source.get("name") else [field.required(f"{at}.name")]
+    return missing + _files(source, at)
+
+
+def _host_path(source: Json, at: str) -> list[FieldError]:
+    path = source.get("path")
+    if not path:
+        return [field.required(f"{at}.path")]
     found: list[FieldError] = []
-    nfs, csi, ephemeral, image = (volume.get(name) for name in ("nfs", "csi", "ephemeral", "image"))
-    if nfs is not None:
-        found += [field.required(f"{at}.nfs.{name}") for name in ("server", "path") if not nfs.get(name)]
-        if not nfs.get("path", "").startswith("/"):
-            found.append(field.invalid(f"{at}.nfs.path", nfs.get("path", ""), "must be an absolute path"))
-    if csi is not None and not csi.get("driver"):
-        found.append(field.required(f"{at}.csi.driver"))
-    if ephemeral is not None:
-        template = ephemeral.get("volumeClaimTemplate")
-        if template is None:
-            found.append(field.required(f"{at}.ephemeral.volumeClaimTemplate"))
-        else:
-            found += validate_claim_spec(template.get("spec") or {}, f"{at}.ephemeral.volumeClaimTemplate.spec")
-    if image is not None and not image.get("reference"):
-        found.append(field.required(f"{at}.image.reference"))
+    if ".." in path.split("/"):
+        found.append(field.invalid(f"{at}.path", path, "must not contain '..'"))
+    if source.get("type", "") not in HOST_PATHS:
+        found.append(field.not_supported(f"{at}.type", source["type"], HOST_PATHS))
     return found
+
+
+def _claim(source: Json, at: str) -> list[FieldError]:
+    return [] if source.get("claimName") else [field.required(f"{at}.claimName")]
+
+
+def _empty_dir(source: Json, at: str) -> list[FieldError]:
+    limit = source.get("sizeLimit")
+    if limit is None or not parse_quantity(limit) < parse_quantity("0"):
+        return []
+    return [field.forbidden(f"{at}.sizeLimit", "SizeLimit field must be a valid resource quantity")]
+
+
+def _downward_api(source: Json, at: str) -> list[FieldError]:
+    found = _mode(source, at)
+    for item in source.get("items") or ():
+        found += _own_file(item, at)
+    return found
+
+
+def _nfs(source: Json, at: str) -> list[FieldError]:
+    found = [field.required(f"{at}.{name}") for name in ("server", "path") if not source.get(name)]
+    path = source.get("path", "")
+    if not path.startswith("/"):
+        found.append(field.invalid(f"{at}.path", path, "must be an absolute path"))
+    return found
+
+
+def _csi(source: Json, at: str) -> list[FieldError]:
+    return [] if source.get("driver") else [field.required(f"{at}.driver")]
+
+
+def _ephemeral(source: Json, at: str) -> list[FieldError]:
+    template = source.get("volumeClaimTemplate")
+    if template is None:
+        return [field.required(f"{at}.volumeClaimTemplate")]
+    return validate_claim_spec(template.get("spec") or {}, f"{at}.volumeClaimTemplate.spec")
+
+
+def _image(source: Json, at: str) -> list[FieldError]:
+    return [] if source.get("reference") else [field.required(f"{at}.reference")]
+
+
+_SOURCES: dict[str, Callable[[Json, str], list[FieldError]]] = {
+    "secret": _secret,
+    "configMap": _config_map,
+    "hostPath": _host_path,
+    "persistentVolumeClaim": _claim,
+    "emptyDir": _empty_dir,
+    "downwardAPI": _downward_api,
+    "nfs": _nfs,
+    "csi": _csi,
+    "ephemeral": _ephemeral,
+    "image": _image,
+}
 
 
 def _mode(source: Json, at: str) -> list[FieldError]:
@@ -101,7 +129,7 @@ def _mode(source: Json, at: str) -> list[FieldError]:
 
 
 def _files(source: Json, at: str) -> list[FieldError]:
-    """Mode and items of what becomes files."""
+    """The mode and the items of a source whose keys become files."""
     found = _mode(source, at)
     for index, item in enumerate(source.get("items") or ()):
         where = f"{at}.items[{index}]"
@@ -117,7 +145,7 @@ def _files(source: Json, at: str) -> list[FieldError]:
 
 
 def _own_file(item: Json, at: str) -> list[FieldError]:
-    """A file with a field of the pod. The real server leaves the item's index out of the path."""
+    """The rules of a file that holds a field of the pod. kube-apiserver leaves the item's index out of the path."""
     found: list[FieldError] = []
     path, reference, resource = item.get("path", ""), item.get("fieldRef"), item.get("resourceFieldRef")
     if not path:

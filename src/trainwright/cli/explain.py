@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from trainwright.cli.documents import Document
 from trainwright.cli.failure import Failure
 from trainwright.cli.offline import Offline
-from trainwright.cli.origins import Field, Source, Tree, describe
+from trainwright.cli.origins import Field, PlacedOrigin, Tree, describe
 from trainwright.cli.render import admitted_job, check_runtime, plan_of
 from trainwright.pipeline.provenance import (
     DEFAULT,
@@ -115,19 +115,19 @@ class _Sources:
         self.job = job
         self.runtime = runtime
 
-    def of(self, origin: Origin, inner: str = "") -> Source:
+    def of(self, origin: Origin, inner: str = "") -> PlacedOrigin:
         """`inner` leads to an item of a list that was set as a whole: the list is the origin, the item has the line."""
         if origin.layer == RUNTIME:
             return _in(self.runtime, origin, inner)
         if origin.layer in (TRAIN_JOB, OVERRIDE, PATCH):
             if not self.job.has(origin.field):  # the schema's default, or the namespace of the command line
-                return Source(DEFAULT, self.job.kind, origin.field, "", 0)
+                return PlacedOrigin(DEFAULT, self.job.kind, origin.field, "", 0)
             return _in(self.job, origin, inner)
-        return Source(*origin, "", 0)
+        return PlacedOrigin(*origin, "", 0)
 
 
-def _in(document: Document, origin: Origin, inner: str) -> Source:
-    return Source(*origin, document.file, document.line(origin.field + inner))
+def _in(document: Document, origin: Origin, inner: str) -> PlacedOrigin:
+    return PlacedOrigin(*origin, document.file, document.line(origin.field + inner))
 
 
 def _traced(obj: Json, trace: Trace, sources: _Sources) -> Iterator[Field]:
@@ -139,7 +139,7 @@ def _traced(obj: Json, trace: Trace, sources: _Sources) -> Iterator[Field]:
             yield Field(place, identity + inner, value, sources.of(last.origin, inner), _lost(lost, sources))
 
 
-def _lost(settings: Sequence[Setting], sources: _Sources) -> list[tuple[Any, Source]]:
+def _lost(settings: Sequence[Setting], sources: _Sources) -> list[tuple[Any, PlacedOrigin]]:
     return [(setting.value, sources.of(setting.origin)) for setting in settings if setting.value not in (None, {}, [])]
 
 
@@ -203,7 +203,7 @@ def _field_json(field: Field) -> Json:
     }
 
 
-def _source_json(source: Source) -> Json:
+def _source_json(source: PlacedOrigin) -> Json:
     entry: Json = {"layer": source.layer, "text": describe(source)}
     for key in ("name", "field", "file", "line"):
         if getattr(source, key):

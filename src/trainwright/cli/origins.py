@@ -11,7 +11,7 @@ from trainwright.pipeline.provenance import DEFAULT, OVERRIDE, PATCH, PLUGIN, RU
 _COLUMN = 72
 
 
-class Source(NamedTuple):
+class PlacedOrigin(NamedTuple):
     """An origin with its place in a file, where it has one."""
 
     layer: str
@@ -28,11 +28,11 @@ class Field(NamedTuple):
     identity: str
     """The path with the names of list items in place of their positions."""
     value: Any
-    origin: Source
-    lost: list[tuple[Any, Source]]
+    origin: PlacedOrigin
+    lost: list[tuple[Any, PlacedOrigin]]
 
 
-def describe(source: Source) -> str:
+def describe(source: PlacedOrigin) -> str:
     """`TrainJob spec.trainer.image (job.yaml:12)`."""
     place = f" ({source.file}:{source.line})" if source.file else ""
     if source.layer == RUNTIME:

@@ -1,12 +1,19 @@
 """Pods as processes of this machine.
 
-The way of a pod: the scheduler binds it → `kubelet` (a controller on `controlloop`) sees it by watch → `support`
-refuses what cannot be done here → `launch` resolves it, with `environment`, `volumes`, `tokens` and `addresses`, to a
-`PodToRun` → `directories` writes that to the pod's directory and starts its `supervisor`, a process of its own → the
-supervisor forks a `keeper` for each `container`, which enters the `namespaces` of the node's tier (`tiers`), shows the
-volumes (`rootfs`) and runs the command → output goes to `crilog`, every change to `record` → `kubelet` turns the record
-into pod `status` → `server` and `logs` read the output back. `identity` is why a reused pid is never taken for a
-process of ours, `registration` keeps the Node object.
+A pod passes through these modules:
+
+    kubelet       sees pods bound to its node by watch (a controller on `controlloop`) and drives all that follows
+    support       refuses what the node cannot do
+    launch        resolves the pod to a `PodToRun`, with `environment`, `volumes`, `tokens`, `declarations`, `addresses`
+    directories   writes that into the pod's directory and starts its supervisor
+    supervisor    a process for each pod; forks a keeper for each `container`
+    keeper        enters the Linux namespaces of the node's tier (`tiers`, `syscalls`), mounts volumes (`rootfs`),
+                  runs the command
+    crilog        writes the command's output; `record` keeps every change of state
+    status        turns the record into pod status, which the kubelet writes
+    server, logs  read the output back for the API server
+
+`identity` tells a process of ours from another one that got its pid later. `registration` keeps the Node object.
 
 How to use it:
 

@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from typing import cast
 
 from trainwright.embedded.node import keeper
-from trainwright.embedded.node.crilog import LogFile, Stream
+from trainwright.embedded.node.crilog import LogFile, OutputStream
 from trainwright.embedded.node.record import (
     ContainerRecord,
     ContainerToRun,
@@ -54,7 +54,7 @@ class Container:
         self._open: set[int] = set()
         self._report = b""
         self._log: LogFile | None = None
-        self._streams: dict[int, Stream] = {}
+        self._streams: dict[int, OutputStream] = {}
         self._unfinished_since: float | None = None
 
     @property
@@ -137,7 +137,7 @@ class Container:
         for theirs in (stdout, stderr, report_end, control_end):
             os.close(theirs)
         self._log, self._keeper, self._control, self._report = log, child, control, b""
-        self._streams = {out: Stream("stdout", log), err: Stream("stderr", log)}
+        self._streams = {out: OutputStream("stdout", log), err: OutputStream("stderr", log)}
         for descriptor in (out, err):
             self._listen(descriptor, self._read_output)
         self._listen(report, self._read_report)

@@ -68,7 +68,7 @@ def rotated(path: Path, number: int) -> Path:
     return path if number == 0 else path.with_name(f"{path.name}.{number}")
 
 
-class Stream:
+class OutputStream:
     """One of a container's streams on its way to the log: cuts bytes into records and holds back an unfinished line."""
 
     def __init__(self, name: str, log: LogFile) -> None:

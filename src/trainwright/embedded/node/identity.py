@@ -17,7 +17,7 @@ from typing import NamedTuple
 PROC = Path("/proc")
 
 
-class Identity(NamedTuple):
+class ProcessIdentity(NamedTuple):
     """A process of this machine, in this boot. `start` is the kernel's word on its start, only ever compared."""
 
     pid: int
@@ -46,17 +46,17 @@ def start_time(pid: int, proc: Path = PROC) -> str | None:
     return None if state in (b"Z", b"X") else rest[18].decode()
 
 
-def of(pid: int) -> Identity | None:
+def of(pid: int) -> ProcessIdentity | None:
     """The identity of a live process."""
     start = start_time(pid)
-    return None if start is None else Identity(pid, start, boot_id())
+    return None if start is None else ProcessIdentity(pid, start, boot_id())
 
 
-def is_alive(identity: Identity) -> bool:
+def is_alive(identity: ProcessIdentity) -> bool:
     return identity.boot == boot_id() and start_time(identity.pid) == identity.start
 
 
-def send_signal(identity: Identity, number: signal.Signals) -> bool:
+def send_signal(identity: ProcessIdentity, number: signal.Signals) -> bool:
     """Signals exactly this process. False when it is no more, whoever has its pid now."""
     if identity.boot != boot_id():
         return False
@@ -78,7 +78,7 @@ def send_signal(identity: Identity, number: signal.Signals) -> bool:
         os.close(pidfd)
 
 
-def _signal_by_pid(identity: Identity, number: signal.Signals) -> bool:
+def _signal_by_pid(identity: ProcessIdentity, number: signal.Signals) -> bool:
     if start_time(identity.pid) != identity.start:
         return False
     try:

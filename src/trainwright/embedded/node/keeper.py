@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import NoReturn
 
-from trainwright.embedded.node import namespaces, rootfs
+from trainwright.embedded.node import rootfs, syscalls
 from trainwright.embedded.node.record import ContainerToRun, Isolation, Mount
 
 STARTING_SIGNALS = {signal.SIGTERM, signal.SIGCHLD, signal.SIGINT}
@@ -67,13 +67,13 @@ def keep(
         _redirect_standard_streams(pipes)
         wakeup = _own_signal_handlers()
         if isolation["mount"]:
-            namespaces.unshare(user=isolation["user"], pid=isolation["pid"])
-            namespaces.set_hostname(hostname)
+            syscalls.unshare(user=isolation["user"], pid=isolation["pid"])
+            syscalls.set_hostname(hostname)
         if isolation["pid"]:
             code = _outside(container, mounts, staging, pipes, wakeup)
         else:
             if sys.platform == "linux":
-                namespaces.become_subreaper()
+                syscalls.become_subreaper()
             if isolation["mount"]:
                 rootfs.show(mounts, staging)
             code = _run(container, pipes, wakeup)
@@ -121,10 +121,10 @@ def _inside(container: ContainerToRun, mounts: list[Mount], staging: Path, pipes
     """Process 1 of the container."""
     code = 1
     try:
-        namespaces.prctl(namespaces.PR_SET_PDEATHSIG, signal.SIGKILL)
+        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
         wakeup = _own_signal_handlers()
         rootfs.show(mounts, staging)
-        namespaces.mount_proc()
+        syscalls.mount_proc()
         code = _run(container, pipes, wakeup)
     except OSError as error:
         pipes.tell(error=str(error))
@@ -173,7 +173,7 @@ def _exec(container: ContainerToRun, problem: int) -> NoReturn:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STARTING_SIGNALS)
         if sys.platform == "linux":
-            namespaces.prctl(namespaces.PR_SET_PDEATHSIG, signal.SIGKILL)
+            syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
         try:
             os.chdir(container["cwd"])
         except OSError as error:

@@ -30,11 +30,11 @@ from trainwright.embedded.node import launch, support, volumes
 from trainwright.embedded.node.addresses import LOOPBACK, Addresses, PodDomain, PodName, Ports, hosts_file
 from trainwright.embedded.node.directories import PodDirectories, StartFailed
 from trainwright.embedded.node.environment import Facts, Sources, Unresolved, references
-from trainwright.embedded.node.launch import Launch, Place
+from trainwright.embedded.node.launch import Allocation, Launch
 from trainwright.embedded.node.record import PodDirectory, PodRecord, PodToRun
 from trainwright.embedded.node.status import Reporter
 from trainwright.embedded.node.tiers import Tier
-from trainwright.embedded.node.tokens import PodTokens, Token, account_of, sources
+from trainwright.embedded.node.tokens import PodTokens, Token, account_of, token_sources
 from trainwright.schema.jsonobject import Json
 
 log = logging.getLogger(__name__)
@@ -187,7 +187,7 @@ class Kubelet:
         try:
             tokens = await self._tokens.fetch(json)
             texts = {key: token.text for key, token in tokens.items()}
-            prepared = Launch(json, self._place(pod, directory), await self._sources(json), texts)
+            prepared = Launch(json, self._allocate(pod, directory), await self._sources(json), texts)
             to_run = self._write_down(pod, directory, prepared, tokens)
             await self._directories.start(directory, to_run)
         except Unresolved as error:
@@ -199,7 +199,7 @@ class Kubelet:
                 return await self._fail(pod, "StartError", str(error))
             log.warning("pod %s/%s: %s", pod.metadata.namespace, pod.metadata.name, error)
         notes = support.notes(json, self._tier)
-        for source in sources(json):
+        for source in token_sources(json):
             if source.key not in tokens:
                 account = account_of(json)
                 notes.append(f"volume {source.volume} has no token: there is no service account {account}")
@@ -231,10 +231,10 @@ class Kubelet:
             for other in self._pods.store.by(BY_DOMAIN, "/".join(domain))
         )
 
-    def _place(self, pod: Pod, directory: PodDirectory) -> Place:
+    def _allocate(self, pod: Pod, directory: PodDirectory) -> Allocation:
         address = self._address(pod)
         facts = Facts(address, self._facts.host_address, self._facts.allocatable)
-        return Place(
+        return Allocation(
             directory=directory,
             tier=self._tier,
             address=address,

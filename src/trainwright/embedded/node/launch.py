@@ -77,7 +77,7 @@ def machine_variables(environ: Mapping[str, str], services: Iterable[str] = ()) 
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Allocation:
     """What the node gives a pod.
 
     `hosts` are names of services with their addresses. `working_directory`, when set, is where containers start that
@@ -108,14 +108,18 @@ def hostname_of(pod: Json) -> str:
 class Launch:
     """A pod on its way to its supervisor: first the ports it needs are asked for, then it is put together."""
 
-    def __init__(self, pod: Json, place: Place, sources: Sources, tokens: Mapping[str, str]) -> None:
+    def __init__(self, pod: Json, allocation: Allocation, sources: Sources, tokens: Mapping[str, str]) -> None:
         spec = pod["spec"]
         self.pod = pod
-        self.place = place
-        self.volumes: dict[str, Volume] = volumes.volumes(pod, place.directory.volumes, sources, place.facts, tokens)
-        self._rewriter = Rewriter(pod["metadata"]["namespace"], spec.get("subdomain") or "", declared(pod), place.hosts)
+        self.allocation = allocation
+        self.volumes: dict[str, Volume] = volumes.volumes(
+            pod, allocation.directory.volumes, sources, allocation.facts, tokens
+        )
+        self._rewriter = Rewriter(
+            pod["metadata"]["namespace"], spec.get("subdomain") or "", declared(pod), allocation.hosts
+        )
         self._variables = {
-            container["name"]: environment.variables(container, pod, sources, place.facts)
+            container["name"]: environment.variables(container, pod, sources, allocation.facts)
             for container in (spec.get("initContainers") or []) + spec["containers"]
         }
 
@@ -136,14 +140,14 @@ class Launch:
             "name": metadata["name"],
             "subdomain": spec.get("subdomain") or "",
             "hostname": hostname_of(self.pod),
-            "address": self.place.address,
+            "address": self.allocation.address,
             "ports": {str(port): here for port, here in ports.items()},
-            "isolation": self.place.tier.isolation,
+            "isolation": self.allocation.tier.isolation,
             "restartPolicy": spec.get("restartPolicy", "Always"),
             "terminationGracePeriodSeconds": 30 if grace is None else grace,
             "initContainers": [self._container(container, ports) for container in self._containers("initContainers")],
             "containers": [self._container(container, ports) for container in self._containers("containers")],
-            "notify": str(self.place.notify),
+            "notify": str(self.allocation.notify),
         }
 
     def _containers(self, field: str) -> list[Json]:
@@ -153,27 +157,29 @@ class Launch:
         return environment.command_line(container, {})
 
     def _container(self, container: Json, ports: Mapping[int, int]) -> ContainerToRun:
-        to_loopback = self.place.address == LOOPBACK
+        to_loopback = self.allocation.address == LOOPBACK
         own = {
             name: self._rewriter.variable(name, value, ports, to_loopback=to_loopback)
             for name, value in self._variables[container["name"]].items()
         }
-        for mount in replaced_mounts(self.pod, container, self.place.tier):
+        for mount in replaced_mounts(self.pod, container, self.allocation.tier):
             own = _led_to(self.volumes[mount["name"]].path, mount["mountPath"].rstrip("/"), own)
         argv = self._rewriter.arguments(environment.command_line(container, own), ports, to_loopback=to_loopback)
-        default = self.place.working_directory or self.place.directory.work
+        default = self.allocation.working_directory or self.allocation.directory.work
         return {
             "name": container["name"],
             "argv": argv,
             "env": {
-                **self.place.machine,
+                **self.allocation.machine,
                 "HOSTNAME": hostname_of(self.pod),
                 **own,
                 MARKER: self.pod["metadata"]["uid"],
             },
             "cwd": container.get("workingDir") or str(default),
             "mounts": volumes.mounts(
-                {**container, "volumeMounts": wanted_mounts(self.pod, container, self.place.tier)}, self.volumes, own
+                {**container, "volumeMounts": wanted_mounts(self.pod, container, self.allocation.tier)},
+                self.volumes,
+                own,
             ),
         }
 

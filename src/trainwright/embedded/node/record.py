@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, cast
 
 from trainwright.api.times import rfc3339
-from trainwright.embedded.node.identity import Identity
+from trainwright.embedded.node.identity import ProcessIdentity
 from trainwright.schema.jsonobject import Json
 
 
@@ -156,9 +156,9 @@ class PodDirectory:
         write_json(self.path / "terminate.json", {"gracePeriodSeconds": grace_period})
 
 
-def supervisor_of(record: PodRecord) -> Identity:
+def supervisor_of(record: PodRecord) -> ProcessIdentity:
     pid, start, boot = record["supervisor"]
-    return Identity(pid, start, boot)
+    return ProcessIdentity(pid, start, boot)
 
 
 def now() -> str:

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from trainwright.embedded.node import namespaces
+from trainwright.embedded.node import syscalls
 from trainwright.embedded.node.record import Mount
 
 
@@ -33,13 +33,13 @@ def show(mounts: Iterable[Mount], staging: Path) -> None:
             copy = staging / str(number)
             copy.mkdir(exist_ok=True)
             _replace(gap, copy, gaps)
-            namespaces.bind(str(copy), str(gap))
+            syscalls.bind(str(copy), str(gap))
     for mount in ordered:
         target = root / mount["target"].lstrip("/")
         _make_mount_point(target, directory=os.path.isdir(mount["source"]))
-        namespaces.bind(mount["source"], str(target), read_only=mount["readOnly"])
+        syscalls.bind(mount["source"], str(target), read_only=mount["readOnly"])
     if root == staging:
-        namespaces.pivot_root(str(staging))
+        syscalls.pivot_root(str(staging))
 
 
 def _gaps(mounts: list[Mount]) -> set[Path]:
@@ -62,7 +62,7 @@ def _tops(gaps: set[Path]) -> list[Path]:
 def _replace(directory: Path, copy: Path, gaps: set[Path]) -> None:
     """Makes `copy` a directory that can take new entries, with every entry of `directory`."""
     mode = f"mode={os.stat(directory).st_mode & 0o7777:o}"
-    namespaces.mount("tmpfs", str(copy), "tmpfs", namespaces.MS_NOSUID | namespaces.MS_NODEV, mode)
+    syscalls.mount("tmpfs", str(copy), "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, mode)
     _rebuild(directory, copy, {path for gap in gaps for path in (gap, *gap.parents)})
 
 
@@ -85,7 +85,7 @@ def _rebuild(directory: Path, copy: Path, rebuilt: set[Path]) -> None:
         else:
             _make_mount_point(target, directory=entry.is_dir())
             try:
-                namespaces.bind(str(source), str(target))
+                syscalls.bind(str(source), str(target))
             except FileNotFoundError:  # gone since the directory was read: /run has files that come and go
                 target.rmdir() if target.is_dir() else target.unlink()
 

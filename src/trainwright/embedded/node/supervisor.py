@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from trainwright.embedded.node import identity, keeper, namespaces
+from trainwright.embedded.node import identity, keeper, syscalls
 from trainwright.embedded.node.container import Container
 from trainwright.embedded.node.record import ContainerRecord, PodDirectory, PodRecord, PodToRun, now
 
@@ -223,7 +223,7 @@ def main(path: str) -> int:
     os.close(recorded)
     os.setsid()
     if sys.platform == "linux":
-        namespaces.become_subreaper()
+        syscalls.become_subreaper()
     gc.collect()
     gc.freeze()
     supervisor = Supervisor(directory, pod)

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from trainwright.embedded.node import namespaces
+from trainwright.embedded.node import syscalls
 from trainwright.embedded.node.record import Isolation
 
 Name = Literal["T0", "T1"]
@@ -74,9 +74,9 @@ def _try(isolation: Isolation) -> str | None:
     child = os.fork()
     if child == 0:
         try:
-            namespaces.unshare(user=isolation["user"], pid=isolation["pid"])
-            namespaces.set_hostname("probe")
-            namespaces.bind(os.devnull, "/etc/hosts")
+            syscalls.unshare(user=isolation["user"], pid=isolation["pid"])
+            syscalls.set_hostname("probe")
+            syscalls.bind(os.devnull, "/etc/hosts")
             if isolation["pid"]:
                 _mount_proc_as_process_one()
         except OSError as error:
@@ -99,7 +99,7 @@ def _mount_proc_as_process_one() -> None:
     child = os.fork()
     if child == 0:
         try:
-            namespaces.mount_proc()
+            syscalls.mount_proc()
         except OSError as error:
             os.write(writer, str(error).encode())
         finally:

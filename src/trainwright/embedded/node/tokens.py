@@ -34,7 +34,7 @@ RETRY_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TokenSource:
     """One `serviceAccountToken` of a projected volume."""
 
     volume: str
@@ -48,12 +48,12 @@ class Source:
         return f"{self.volume}/{self.path}"
 
 
-def sources(pod: Json) -> Iterator[Source]:
+def token_sources(pod: Json) -> Iterator[TokenSource]:
     for volume in pod["spec"].get("volumes") or ():
         projected = volume.get("projected") or {}
         for source in projected.get("sources") or ():
             if wanted := source.get("serviceAccountToken"):
-                yield Source(
+                yield TokenSource(
                     volume["name"],
                     wanted["path"],
                     wanted.get("audience", ""),
@@ -83,7 +83,7 @@ class PodTokens:
         """
         found = {}
         optional = declared(pod).optional_volumes
-        for source in sources(pod):
+        for source in token_sources(pod):
             try:
                 found[source.key] = await self._request(pod, source)
             except NotFound as error:
@@ -101,7 +101,7 @@ class PodTokens:
 
     async def renew(self, pod: Json, directory: PodDirectory) -> float:
         """Renews what is due; seconds until the next time, infinite when the pod has no tokens."""
-        wanted = list(sources(pod))
+        wanted = list(token_sources(pod))
         if not wanted:
             return float("inf")
         if directory.uid not in self._renew_at:
@@ -127,7 +127,7 @@ class PodTokens:
         self._renew_at[directory.uid] = times
         directory.write_token_times(times)
 
-    async def _request(self, pod: Json, source: Source) -> Token:
+    async def _request(self, pod: Json, source: TokenSource) -> Token:
         metadata = pod["metadata"]
         bound = {"kind": "Pod", "apiVersion": "v1", "name": metadata["name"], "uid": metadata["uid"]}
         request = {

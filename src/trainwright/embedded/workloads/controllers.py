@@ -11,7 +11,7 @@ from trainwright.client import Client
 from trainwright.controlloop import Clock, Controller, Source, SystemClock
 from trainwright.embedded.workloads.job.controller import JobController
 from trainwright.embedded.workloads.jobset.controller import JobSetController
-from trainwright.embedded.workloads.objects import Workload, controlled_by_uid
+from trainwright.embedded.workloads.objects import ApiObject, controlled_by_uid
 from trainwright.embedded.workloads.scheduler.controller import Scheduler, node_and_waiting
 from trainwright.embedded.workloads.serviceaccounts import DefaultServiceAccounts
 
@@ -20,13 +20,13 @@ def workload_controllers(client: Client, clock: Clock | None = None) -> list[Con
     """JobSets, Jobs, scheduling, service accounts: `Manager(client, workload_controllers(client)).run()`."""
     clock = clock or SystemClock()
     by_owner = {"controller": controlled_by_uid}
-    job_sets = Source(JOB_SETS, Workload)
-    jobs = Source(JOBS, Workload, indexes=by_owner)
-    services = Source(SERVICES, Workload)
-    nodes = Source(NODES, Workload)
-    namespaces = Source(NAMESPACES, Workload)
-    accounts = Source(SERVICE_ACCOUNTS, Workload)
-    pods = Source(PODS, Workload, indexes={**by_owner, "node": node_and_waiting})
+    job_sets = Source(JOB_SETS, ApiObject)
+    jobs = Source(JOBS, ApiObject, indexes=by_owner)
+    services = Source(SERVICES, ApiObject)
+    nodes = Source(NODES, ApiObject)
+    namespaces = Source(NAMESPACES, ApiObject)
+    accounts = Source(SERVICE_ACCOUNTS, ApiObject)
+    pods = Source(PODS, ApiObject, indexes={**by_owner, "node": node_and_waiting})
     return [
         JobSetController(client, job_sets, jobs, services, clock).controller(),
         JobController(client, jobs, pods, clock).controller(),

@@ -14,7 +14,7 @@ from trainwright.api.metadata import ObjectMeta
 from trainwright.schema.jsonobject import Json
 
 
-class Workload(msgspec.Struct, frozen=True):
+class ApiObject(msgspec.Struct, frozen=True):
     """A JobSet, Job, Pod, Node or Service in a store."""
 
     metadata: ObjectMeta
@@ -46,13 +46,13 @@ def find_condition(conditions: Iterable[Json], type: str) -> Json | None:
     return next((condition for condition in conditions if condition["type"] == type), None)
 
 
-def controlled_by_uid(thing: Workload) -> list[str]:
+def controlled_by_uid(thing: ApiObject) -> list[str]:
     """Index: the uid of the controlling owner."""
     owner = thing.metadata.controller
     return [owner.uid] if owner else []
 
 
-def changed_status(thing: Workload, status: Json) -> Json | None:
+def changed_status(thing: ApiObject, status: Json) -> Json | None:
     """The merge patch that makes the stored status this one; None when it is that already."""
     changes = changed_members(thing.status, status)
     return status_patch(thing.metadata, changes) if changes else None

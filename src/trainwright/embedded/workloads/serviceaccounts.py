@@ -11,13 +11,15 @@ from collections.abc import Iterable
 from trainwright.api.resources import SERVICE_ACCOUNTS
 from trainwright.client import AlreadyExists, Client, Forbidden, NotFound
 from trainwright.controlloop import Clock, Controller, Done, Key, Outcome, Source, Watches
-from trainwright.embedded.workloads.objects import Workload
+from trainwright.embedded.workloads.objects import ApiObject
 
 DEFAULT = "default"
 
 
 class DefaultServiceAccounts:
-    def __init__(self, client: Client, namespaces: Source[Workload], accounts: Source[Workload], clock: Clock) -> None:
+    def __init__(
+        self, client: Client, namespaces: Source[ApiObject], accounts: Source[ApiObject], clock: Clock
+    ) -> None:
         self._client = client
         self._namespaces = namespaces
         self._accounts = accounts
@@ -41,5 +43,5 @@ class DefaultServiceAccounts:
         return Done()
 
 
-def _namespace_of_default(account: Workload) -> Iterable[Key]:
+def _namespace_of_default(account: ApiObject) -> Iterable[Key]:
     return [Key("", account.metadata.namespace)] if account.name == DEFAULT else []

@@ -10,13 +10,13 @@ from trainwright.api.metadata import ObjectMeta
 from trainwright.api.trainjob import TrainJob
 from trainwright.embedded.node.declarations import Declarations, declared
 from trainwright.embedded.node.environment import Facts, Sources
-from trainwright.embedded.node.launch import Launch, Place
+from trainwright.embedded.node.launch import Allocation, Launch
 from trainwright.embedded.node.record import PodDirectory
 from trainwright.embedded.node.tiers import Tier
 from trainwright.embedded.workloads.job import pods
 from trainwright.embedded.workloads.jobset import children
 from trainwright.embedded.workloads.jobset.defaults import defaulted
-from trainwright.embedded.workloads.objects import Workload
+from trainwright.embedded.workloads.objects import ApiObject
 from trainwright.pipeline import MaskedKeys, Observed, build
 from trainwright.pipeline.info import Info
 from trainwright.pipeline.podset import env_var
@@ -45,16 +45,16 @@ def pod_of(policy: Json, command: list[str], annotations: dict[str, str] | None 
     job = trainjob({"command": command})
     made = build(job, runtime(template, policy=policy), Observed(ca_certificate="PEM"), framework, MaskedKeys())
     spec = defaulted(next(i.object for i in made.objects if i.object["kind"] == "JobSet")["spec"])
-    job_set = Workload(ObjectMeta(name="tj", namespace="ns", uid="u"), spec)
+    job_set = ApiObject(ObjectMeta(name="tj", namespace="ns", uid="u"), spec)
     child = children.job(job_set, spec, spec["replicatedJobs"][0], 0)
     job_metadata = ObjectMeta(name=child["metadata"]["name"], namespace="ns", uid="v")
-    pod = pods.build(Workload(job_metadata, child["spec"]), 0, "tj-node-0-0-abcde")
+    pod = pods.build(ApiObject(job_metadata, child["spec"]), 0, "tj-node-0-0-abcde")
     pod["metadata"]["uid"] = "w"
     return pod
 
 
 def launch(pod: Json, directory: Path) -> Launch:
-    place = Place(
+    allocation = Allocation(
         directory=PodDirectory(directory),
         tier=Tier("T1", {"user": True, "mount": True, "pid": True}, ""),
         address="127.64.0.1",
@@ -63,7 +63,7 @@ def launch(pod: Json, directory: Path) -> Launch:
         notify=directory / "changes",
     )
     config_map = {"data": {"ca.crt": "PEM"}}
-    return Launch(pod, place, Sources({"tj-tls-config": config_map}), {})
+    return Launch(pod, allocation, Sources({"tj-tls-config": config_map}), {})
 
 
 def test_a_made_up_plugins_ports_become_the_jobs_own(tmp_path: Path) -> None:

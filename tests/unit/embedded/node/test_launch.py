@@ -12,7 +12,7 @@ import pytest
 
 from trainwright.embedded.node import support, volumes
 from trainwright.embedded.node.environment import Facts, Sources, Unresolved
-from trainwright.embedded.node.launch import Launch, Place, hostname_of, machine_variables
+from trainwright.embedded.node.launch import Allocation, Launch, hostname_of, machine_variables
 from trainwright.embedded.node.record import PodDirectory
 from trainwright.embedded.node.tiers import T0_ISOLATION, Tier
 
@@ -36,7 +36,7 @@ def launch(
     tokens: dict[str, str] | None = None,
 ) -> Launch:
     address = "127.64.0.1" if tier is T1 else "127.0.0.1"
-    place = Place(
+    allocation = Allocation(
         directory=PodDirectory(directory),
         tier=tier,
         address=address,
@@ -44,7 +44,7 @@ def launch(
         machine={"PATH": "/bin"},
         notify=directory / "changes",
     )
-    return Launch(of, place, sources or Sources(), tokens or {})
+    return Launch(of, allocation, sources or Sources(), tokens or {})
 
 
 PORTS = {"trainwright.dev/port-variables": "PET_MASTER_PORT"}

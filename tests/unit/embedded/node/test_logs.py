@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainwright.api.times import rfc3339_nano
-from trainwright.embedded.node.crilog import LogFile, Stream, rotated
+from trainwright.embedded.node.crilog import LogFile, OutputStream, rotated
 from trainwright.embedded.node.logs import LogOptions, read
 from trainwright.embedded.node.server import BadOption, options_of
 
@@ -25,7 +25,7 @@ async def collect(path: Path, options: LogOptions | None = None) -> bytes:
 
 def write(path: Path, *chunks: bytes, max_bytes: int = 10**9) -> None:
     log = LogFile(path, max_bytes=max_bytes)
-    stream = Stream("stdout", log)
+    stream = OutputStream("stdout", log)
     for chunk in chunks:
         stream.feed(chunk)
     stream.flush()
@@ -90,7 +90,7 @@ async def test_limit_bytes_cuts(tmp_path: Path) -> None:
 async def test_following_shows_what_is_written_until_the_container_is_over(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     log = LogFile(path, max_bytes=200)  # turns to a new file every few lines
-    stream = Stream("stdout", log)
+    stream = OutputStream("stdout", log)
     ended = False
     pieces: list[bytes] = []
 

@@ -10,7 +10,7 @@ from trainwright.api.times import rfc3339
 from trainwright.api.wellknown import COMPLETION_INDEX
 from trainwright.embedded.workloads.jobset import children
 from trainwright.embedded.workloads.jobset.defaults import defaulted
-from trainwright.embedded.workloads.objects import Workload
+from trainwright.embedded.workloads.objects import ApiObject
 from trainwright.schema.jsonobject import Json
 
 NOW = 1_700_000_000.0
@@ -19,9 +19,9 @@ _numbers = itertools.count()
 TEMPLATE: Json = {"spec": {"containers": [{"name": "node", "command": ["train"]}], "restartPolicy": "Never"}}
 
 
-def job(status: Json | None = None, **spec: Any) -> Workload:
+def job(status: Json | None = None, **spec: Any) -> ApiObject:
     metadata = ObjectMeta(name="j", namespace="ns", uid="job-uid", resource_version="1")
-    return Workload(metadata, {"template": TEMPLATE, **spec}, status or {})
+    return ApiObject(metadata, {"template": TEMPLATE, **spec}, status or {})
 
 
 def pod(
@@ -34,7 +34,7 @@ def pod(
     at: float = NOW - 1000,
     restarts: int = 0,
     name: str | None = None,
-) -> Workload:
+) -> ApiObject:
     number = next(_numbers)
     marks = {} if index is None else {COMPLETION_INDEX: str(index)}
     metadata = ObjectMeta(
@@ -51,20 +51,20 @@ def pod(
         state = {"terminated": {"exitCode": code, "finishedAt": rfc3339(at)}}
     conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": rfc3339(at)}] if ready else []
     containers = [{"name": "node", "state": state, "restartCount": restarts}]
-    return Workload(metadata, {}, {"phase": phase, "conditions": conditions, "containerStatuses": containers})
+    return ApiObject(metadata, {}, {"phase": phase, "conditions": conditions, "containerStatuses": containers})
 
 
 def replicated(name: str = "node", replicas: int = 1, **more: Any) -> Json:
     return {"name": name, "replicas": replicas, "template": {"spec": {"template": TEMPLATE}}, **more}
 
 
-def job_set(*replicated_jobs: Json, status: Json | None = None, **spec: Any) -> Workload:
+def job_set(*replicated_jobs: Json, status: Json | None = None, **spec: Any) -> ApiObject:
     metadata = ObjectMeta(name="js", namespace="ns", uid="js-uid", resource_version="1")
-    return Workload(metadata, {"replicatedJobs": list(replicated_jobs) or [replicated()], **spec}, status or {})
+    return ApiObject(metadata, {"replicatedJobs": list(replicated_jobs) or [replicated()], **spec}, status or {})
 
 
 def child(
-    of: Workload,
+    of: ApiObject,
     name: str = "node",
     index: int = 0,
     *,
@@ -72,7 +72,7 @@ def child(
     at: float = NOW - 10,
     deleting: bool = False,
     **status: Any,
-) -> Workload:
+) -> ApiObject:
     """A Job of the JobSet, as its own decision would have made it, with a status."""
     spec = defaulted(of.spec)
     replicated_job = next(r for r in spec["replicatedJobs"] if r["name"] == name)
@@ -90,7 +90,7 @@ def child(
         owner_references=[owner],
         deletion_timestamp=rfc3339(at) if deleting else None,
     )
-    return Workload(metadata, made["spec"], status)
+    return ApiObject(metadata, made["spec"], status)
 
 
 def ended(type: str, reason: str = "BackoffLimitExceeded", message: str = "m", at: float = NOW - 10) -> Json:

@@ -9,11 +9,11 @@ import pytest
 from trainwright.api.times import rfc3339
 from trainwright.embedded.workloads.jobset.decision import Decision
 from trainwright.embedded.workloads.jobset.decision import decide as _decide
-from trainwright.embedded.workloads.objects import Workload
+from trainwright.embedded.workloads.objects import ApiObject
 from unit.embedded.workloads.making import NOW, child, conditions, ended, job_set, replicated
 
 
-def decide(of: Workload, jobs: list[Workload], now: float = NOW) -> Decision:
+def decide(of: ApiObject, jobs: list[ApiObject], now: float = NOW) -> Decision:
     return _decide(of, jobs, has_service=True, now=now)
 
 
@@ -21,8 +21,8 @@ def names(jobs: list[dict[str, Any]]) -> list[str]:
     return [job["metadata"]["name"] for job in jobs]
 
 
-def with_status(of: Workload, status: dict[str, Any]) -> Workload:
-    return Workload(of.metadata, of.spec, status)
+def with_status(of: ApiObject, status: dict[str, Any]) -> ApiObject:
+    return ApiObject(of.metadata, of.spec, status)
 
 
 def test_a_new_jobset_creates_its_service_and_all_jobs() -> None:

@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 
 from trainwright.api.metadata import ObjectMeta
-from trainwright.embedded.workloads.objects import Workload
+from trainwright.embedded.workloads.objects import ApiObject
 from trainwright.embedded.workloads.scheduler.fit import message, reasons_against, requests
 
 
-def node(spec: dict[str, Any] | None = None, **allocatable: str) -> Workload:
+def node(spec: dict[str, Any] | None = None, **allocatable: str) -> ApiObject:
     room = {"cpu": "4", "memory": "8Gi", "pods": "2", **{k.replace("_", "/"): v for k, v in allocatable.items()}}
     ready = [{"type": "Ready", "status": "True"}]
     metadata = ObjectMeta(name="local", labels={"kubernetes.io/os": "linux"})
-    return Workload(metadata, spec or {}, {"allocatable": room, "conditions": ready})
+    return ApiObject(metadata, spec or {}, {"allocatable": room, "conditions": ready})
 
 
-def pod(cpu: str | None = None, **spec: Any) -> Workload:
+def pod(cpu: str | None = None, **spec: Any) -> ApiObject:
     resources = {"requests": {"cpu": cpu}} if cpu else {}
-    return Workload(ObjectMeta(name="p"), {"containers": [{"name": "c", "resources": resources}], **spec}, {})
+    return ApiObject(ObjectMeta(name="p"), {"containers": [{"name": "c", "resources": resources}], **spec}, {})
 
 
 def test_a_pod_that_asks_for_nothing_fits() -> None:
@@ -35,7 +35,7 @@ def test_room_is_what_others_left() -> None:
 
 def test_a_limit_without_a_request_is_a_request_and_unknown_resources_are_missing() -> None:
     gpu = {"containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}
-    assert reasons_against(Workload(ObjectMeta(name="p"), gpu), node(), []) == ["Insufficient nvidia.com/gpu"]
+    assert reasons_against(ApiObject(ObjectMeta(name="p"), gpu), node(), []) == ["Insufficient nvidia.com/gpu"]
 
 
 def test_init_containers_ask_for_their_largest() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from trainwright.api.times import seconds_of
-from trainwright.embedded.workloads.objects import Workload
+from trainwright.embedded.workloads.objects import ApiObject
 
 FIRST_SECONDS = 10.0
 LAST_SECONDS = 600.0
 
 
-def finished_at(pod: Workload) -> float:
+def finished_at(pod: ApiObject) -> float:
     """When the pod ended: its last container's end, else the turn of Ready, else its own deletion or creation."""
     ends = [
         (status.get("state") or {}).get("terminated", {}).get("finishedAt")
@@ -26,7 +26,7 @@ def finished_at(pod: Workload) -> float:
     return seconds_of(stamp) if stamp else 0.0
 
 
-def seconds_to_wait(failed: Iterable[Workload], succeeded: Iterable[Workload], now: float) -> float:
+def seconds_to_wait(failed: Iterable[ApiObject], succeeded: Iterable[ApiObject], now: float) -> float:
     """How long no replacement may be created yet; 0 when one may."""
     last_success = max(map(finished_at, succeeded), default=float("-inf"))
     failures = [at for at in map(finished_at, failed) if at > last_success]

@@ -18,7 +18,7 @@ from trainwright.controlloop import After, Clock, Controller, Done, Key, Outcome
 from trainwright.embedded.events import EventRecorder
 from trainwright.embedded.workloads.job import pods
 from trainwright.embedded.workloads.job.decision import Decision, PodToCreate, decide, is_finished
-from trainwright.embedded.workloads.objects import Workload, changed_status
+from trainwright.embedded.workloads.objects import ApiObject, changed_status
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ MANAGER = "kubernetes.io/job-controller"
 class JobController:
     """Reads the shared sources; `controller()` gives the loop's part."""
 
-    def __init__(self, client: Client, jobs: Source[Workload], owned: Source[Workload], clock: Clock) -> None:
+    def __init__(self, client: Client, jobs: Source[ApiObject], owned: Source[ApiObject], clock: Clock) -> None:
         self._client = client
         self._jobs = jobs
         self._pods = owned
@@ -58,7 +58,7 @@ class JobController:
                 await self._events.record(JOBS, job.metadata, type, reason, message)
         return After(decision.after) if decision.after is not None else Done()
 
-    async def _create(self, job: Workload, decision: Decision) -> None:
+    async def _create(self, job: ApiObject, decision: Decision) -> None:
         if not decision.create:
             return
         created = await asyncio.gather(
@@ -70,7 +70,7 @@ class JobController:
             if isinstance(result, BaseException):
                 raise result
 
-    async def _create_pod(self, job: Workload, wanted: PodToCreate) -> None:
+    async def _create_pod(self, job: ApiObject, wanted: PodToCreate) -> None:
         body = pods.build(job, wanted.index, wanted.name, wanted.failures)
         try:
             await self._client.create(PODS, body, job.metadata.namespace, decode=msgspec.Raw)
@@ -78,7 +78,7 @@ class JobController:
             return  # created by an earlier turn that this store has not shown yet
         await self._events.record(JOBS, job.metadata, "Normal", "SuccessfulCreate", f"Created pod: {wanted.name}")
 
-    async def _delete(self, job: Workload, pod: Workload) -> None:
+    async def _delete(self, job: ApiObject, pod: ApiObject) -> None:
         try:
             options = DeleteOptions(uid=pod.metadata.uid)
             await self._client.delete(PODS, pod.name, pod.metadata.namespace, options)
@@ -86,7 +86,7 @@ class JobController:
             return  # gone, or another pod has its name by now
         await self._events.record(JOBS, job.metadata, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
 
-    async def _expire(self, job: Workload) -> Outcome:
+    async def _expire(self, job: ApiObject) -> Outcome:
         """Deletes a finished Job when its time to live is over."""
         ttl = job.spec.get("ttlSecondsAfterFinished")
         finished = next((c for type in FINISHERS if (c := job.condition(type)) and c["status"] == "True"), None)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from trainwright.api.events import EventType
 from trainwright.api.times import rfc3339, seconds_of
 from trainwright.embedded.workloads.job import backoff, indexes, pod_failure_policy, pods, success_policy
-from trainwright.embedded.workloads.objects import Workload, find_condition
+from trainwright.embedded.workloads.objects import ApiObject, find_condition
 from trainwright.schema.jsonobject import Json
 
 MAX_PODS_AT_ONCE = 500
@@ -34,17 +34,17 @@ class Decision:
     """Pods to create and to delete, the status to store, when to look again, what to tell."""
 
     create: list[PodToCreate] = field(default_factory=list)
-    delete: list[Workload] = field(default_factory=list)
+    delete: list[ApiObject] = field(default_factory=list)
     status: Json = field(default_factory=dict)
     after: float | None = None
     events: list[tuple[EventType, str, str]] = field(default_factory=list)
 
 
-def is_finished(job: Workload) -> bool:
+def is_finished(job: ApiObject) -> bool:
     return job.is_true("Complete") or job.is_true("Failed")
 
 
-def decide(job: Workload, owned: list[Workload], now: float) -> Decision:
+def decide(job: ApiObject, owned: list[ApiObject], now: float) -> Decision:
     """The next step of a Job that is neither finished nor being deleted."""
     return _Step(job, owned, now).decide()
 
@@ -52,7 +52,7 @@ def decide(job: Workload, owned: list[Workload], now: float) -> Decision:
 class _Step:
     """One evaluation. Facts first, then the end states in Kubernetes' order, then pods, then status."""
 
-    def __init__(self, job: Workload, owned: list[Workload], now: float) -> None:
+    def __init__(self, job: ApiObject, owned: list[ApiObject], now: float) -> None:
         spec = job.spec
         self.job = job
         self.now = now
@@ -77,7 +77,7 @@ class _Step:
         self.failed_pods = [p for p in self.pods if p.metadata.uid in self.failures]
         self._count()
 
-    def _has_index(self, pod: Workload) -> bool:
+    def _has_index(self, pod: ApiObject) -> bool:
         index = pods.index_of(pod)
         return index is not None and index < (self.completions or 0)
 
@@ -99,7 +99,7 @@ class _Step:
         else:
             self.succeeded = max(status.get("succeeded", 0), len(self.succeeded_pods))
 
-    def _failed_indexes(self, counted: list[Workload]) -> set[int]:
+    def _failed_indexes(self, counted: list[ApiObject]) -> set[int]:
         limit = self.job.spec.get("backoffLimitPerIndex")
         if limit is None:
             return set()
@@ -229,13 +229,13 @@ class _Step:
             return len(self.active) if self.succeeded else self.parallelism
         return max(0, min(self.completions - self.succeeded - len(self.failed_indexes), self.parallelism))
 
-    def _surplus(self, wanted: int) -> list[Workload]:
+    def _surplus(self, wanted: int) -> list[ApiObject]:
         """Second pods of one index, pods of finished indexes, then the least advanced ones."""
-        surplus: list[Workload] = []
+        surplus: list[ApiObject] = []
         left = sorted(self.active, key=lambda pod: (pod.is_true("Ready"), pod.phase == "Running"), reverse=True)
         if self.indexed:
             seen = self.succeeded_indexes | self.failed_indexes
-            kept: list[Workload] = []
+            kept: list[ApiObject] = []
             for pod in left:
                 index = pods.index_of(pod)
                 assert index is not None
@@ -284,7 +284,7 @@ class _Step:
             found.append(index)
         return found
 
-    def _delete(self, doomed: list[Workload]) -> None:
+    def _delete(self, doomed: list[ApiObject]) -> None:
         self.decision.delete = list(doomed)
         gone = {pod.metadata.uid for pod in doomed}
         self.active = [pod for pod in self.active if pod.metadata.uid not in gone]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from trainwright.embedded.workloads.objects import Workload
+from trainwright.embedded.workloads.objects import ApiObject
 from trainwright.schema.jsonobject import Json
 
 Action = Literal["FailJob", "FailIndex", "Ignore", "Count"]
@@ -17,7 +17,7 @@ class Match(NamedTuple):
     message: str = ""
 
 
-def match(policy: Json | None, pod: Workload) -> Match:
+def match(policy: Json | None, pod: ApiObject) -> Match:
     """The first rule that fits the failed pod; without one, its failure counts."""
     for position, rule in enumerate((policy or {}).get("rules") or ()):
         action: Action = rule["action"]
@@ -37,7 +37,7 @@ def match(policy: Json | None, pod: Workload) -> Match:
     return Match("Count")
 
 
-def _container(pod: Workload, requirement: Json) -> Json | None:
+def _container(pod: ApiObject, requirement: Json) -> Json | None:
     """The first ended container whose exit code the requirement names. A 0 never matches."""
     for field in ("containerStatuses", "initContainerStatuses"):
         for status in pod.status.get(field) or ():
@@ -50,7 +50,7 @@ def _container(pod: Workload, requirement: Json) -> Json | None:
     return None
 
 
-def _condition(pod: Workload, patterns: list[Json]) -> Json | None:
+def _condition(pod: ApiObject, patterns: list[Json]) -> Json | None:
     for condition in pod.status.get("conditions") or ():
         if any(p["type"] == condition["type"] and p.get("status", "True") == condition["status"] for p in patterns):
             found: Json = condition

@@ -14,7 +14,7 @@ from collections.abc import Collection
 from trainwright.api.metadata import controller_reference
 from trainwright.api.resources import JOBS
 from trainwright.api.wellknown import COMPLETION_INDEX
-from trainwright.embedded.workloads.objects import Workload
+from trainwright.embedded.workloads.objects import ApiObject
 from trainwright.schema.jsonobject import Json
 
 INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
@@ -24,7 +24,7 @@ _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_PREFIX = 58
 
 
-def pod_name(job: Workload, index: int | None, taken: Collection[str]) -> str:
+def pod_name(job: ApiObject, index: int | None, taken: Collection[str]) -> str:
     """The first name of this Job and index that no known pod has."""
     prefix = f"{job.name}-" if index is None else f"{job.name}-{index}-"
     if len(prefix) > _LONGEST_PREFIX:
@@ -39,12 +39,12 @@ def pod_name(job: Workload, index: int | None, taken: Collection[str]) -> str:
         attempt += 1
 
 
-def index_of(pod: Workload) -> int | None:
+def index_of(pod: ApiObject) -> int | None:
     text = pod.metadata.annotation(COMPLETION_INDEX) or pod.metadata.label(COMPLETION_INDEX)
     return int(text) if text is not None and text.isdecimal() else None
 
 
-def build(job: Workload, index: int | None, name: str, failures: int | None = None) -> Json:
+def build(job: ApiObject, index: int | None, name: str, failures: int | None = None) -> Json:
     """The pod to create. `failures` of its index are noted on it where the Job counts them for each index."""
     template: Json = copy.deepcopy(job.spec["template"])
     metadata, spec = template.get("metadata") or {}, template["spec"]
@@ -74,7 +74,7 @@ def build(job: Workload, index: int | None, name: str, failures: int | None = No
     }
 
 
-def owner_labels(job: Workload) -> dict[str, str]:
+def owner_labels(job: ApiObject) -> dict[str, str]:
     """The labels by which a Job's pods are found."""
     uid, name = job.metadata.uid, job.name
     return {

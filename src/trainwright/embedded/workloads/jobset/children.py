@@ -10,7 +10,7 @@ import hashlib
 from trainwright.api.metadata import controller_reference
 from trainwright.api.resources import JOB_SETS, JOBS
 from trainwright.api.wellknown import JOBSET_NAME, REPLICATED_JOB
-from trainwright.embedded.workloads.objects import Workload
+from trainwright.embedded.workloads.objects import ApiObject
 from trainwright.schema.jsonobject import Json
 
 PREFIX = "jobset.sigs.k8s.io/"
@@ -20,15 +20,15 @@ EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 NODE_SELECTOR_STRATEGY = "alpha.jobset.sigs.k8s.io/node-selector"
 
 
-def job_name(job_set: Workload, replicated_job: str, index: int) -> str:
+def job_name(job_set: ApiObject, replicated_job: str, index: int) -> str:
     return f"{job_set.name}-{replicated_job}-{index}"
 
 
-def subdomain(job_set: Workload, spec: Json) -> str:
+def subdomain(job_set: ApiObject, spec: Json) -> str:
     return str(spec["network"].get("subdomain") or job_set.name)
 
 
-def service(job_set: Workload, spec: Json) -> Json:
+def service(job_set: ApiObject, spec: Json) -> Json:
     """The headless service under which pods find each other by name."""
     return {
         "apiVersion": "v1",
@@ -46,7 +46,7 @@ def service(job_set: Workload, spec: Json) -> Json:
     }
 
 
-def job(job_set: Workload, spec: Json, replicated: Json, index: int) -> Json:
+def job(job_set: ApiObject, spec: Json, replicated: Json, index: int) -> Json:
     """The Job to create, suspended as the JobSet is."""
     template = replicated["template"]
     metadata = template.get("metadata") or {}
@@ -83,7 +83,7 @@ def job(job_set: Workload, spec: Json, replicated: Json, index: int) -> Json:
     }
 
 
-def labels(job_set: Workload, spec: Json, replicated: Json, index: int) -> dict[str, str]:
+def labels(job_set: ApiObject, spec: Json, replicated: Json, index: int) -> dict[str, str]:
     """JobSet's labels, which Jobs and pods carry as annotations too."""
     everyone, group = spec["replicatedJobs"], replicated["groupName"]
     name = job_name(job_set, replicated["name"], index)
@@ -119,7 +119,7 @@ def _before(replicated_jobs: list[Json], name: str) -> int:
     return total
 
 
-def _placement(job_set: Workload, template_metadata: Json) -> dict[str, str]:
+def _placement(job_set: ApiObject, template_metadata: Json) -> dict[str, str]:
     """Annotations for exclusive placement, from the JobSet or from the replicated job, which wins."""
     result: dict[str, str] = {}
     for level in (job_set.metadata.annotations or {}, template_metadata.get("annotations") or {}):
@@ -130,7 +130,7 @@ def _placement(job_set: Workload, template_metadata: Json) -> dict[str, str]:
     return result
 
 
-def resumed(child: Workload, replicated: Json) -> Json:
+def resumed(child: ApiObject, replicated: Json) -> Json:
     """A merge patch that lets a suspended Job go on, with what was changed in the JobSet's template while it stood
     still.
     """

@@ -19,7 +19,7 @@ from trainwright.embedded.events import EventRecorder
 from trainwright.embedded.workloads.jobset import children
 from trainwright.embedded.workloads.jobset.decision import Decision, decide
 from trainwright.embedded.workloads.jobset.defaults import defaulted
-from trainwright.embedded.workloads.objects import Workload, changed_status
+from trainwright.embedded.workloads.objects import ApiObject, changed_status
 from trainwright.schema.jsonobject import Json
 
 MANAGER = "jobset.sigs.k8s.io/jobset-controller"
@@ -31,9 +31,9 @@ class JobSetController:
     def __init__(
         self,
         client: Client,
-        job_sets: Source[Workload],
-        jobs: Source[Workload],
-        services: Source[Workload],
+        job_sets: Source[ApiObject],
+        jobs: Source[ApiObject],
+        services: Source[ApiObject],
         clock: Clock,
     ) -> None:
         self._client = client
@@ -75,7 +75,7 @@ class JobSetController:
                 await self._events.record(JOB_SETS, job_set.metadata, type, reason, message)
         return After(decision.after) if decision.after is not None else Done()
 
-    async def _act(self, job_set: Workload, decision: Decision) -> None:
+    async def _act(self, job_set: ApiObject, decision: Decision) -> None:
         await asyncio.gather(*(self._delete(JOBS, job) for job in decision.delete))
         if decision.service is not None:
             try:
@@ -95,12 +95,12 @@ class JobSetController:
                 body["metadata"] = {"uid": job.metadata.uid}
             await self._client.patch(JOBS, body, name=job.name, namespace=job.metadata.namespace, decode=msgspec.Raw)
 
-    async def _create(self, job_set: Workload, job: Json) -> None:
+    async def _create(self, job_set: ApiObject, job: Json) -> None:
         name, namespace = job["metadata"]["name"], job_set.metadata.namespace
         try:
             await self._client.create(JOBS, job, namespace, decode=msgspec.Raw)
         except AlreadyExists as error:
-            there = await self._client.get(JOBS, name, namespace, decode=Workload)
+            there = await self._client.get(JOBS, name, namespace, decode=ApiObject)
             owner = there.metadata.controller
             if owner is None or owner.uid != job_set.metadata.uid:
                 await self._tell_creation_failed(job_set, f'job "{name}" creation failed with error: {error}')
@@ -109,10 +109,10 @@ class JobSetController:
             await self._tell_creation_failed(job_set, f'job "{name}" creation failed with error: {error}')
             raise
 
-    async def _tell_creation_failed(self, job_set: Workload, message: str) -> None:
+    async def _tell_creation_failed(self, job_set: ApiObject, message: str) -> None:
         await self._events.record(JOB_SETS, job_set.metadata, "Warning", "JobCreationFailed", message)
 
-    async def _delete(self, resource: Any, thing: Workload) -> None:
+    async def _delete(self, resource: Any, thing: ApiObject) -> None:
         """In the foreground: a Job's name is free again only when its pods are gone."""
         options = DeleteOptions(uid=thing.metadata.uid, propagation="Foreground")
         try:

@@ -23,7 +23,7 @@ from trainwright.embedded.workloads.jobset import (
 )
 from trainwright.embedded.workloads.jobset.conditions import RESTARTING, Conditions
 from trainwright.embedded.workloads.jobset.defaults import defaulted
-from trainwright.embedded.workloads.objects import Workload
+from trainwright.embedded.workloads.objects import ApiObject
 from trainwright.schema.jsonobject import Json
 
 
@@ -31,24 +31,24 @@ from trainwright.schema.jsonobject import Json
 class Decision:
     """What to do, in this order, and the status to store at the end."""
 
-    delete: list[Workload] = field(default_factory=list)
+    delete: list[ApiObject] = field(default_factory=list)
     service: Json | None = None
     create: list[Json] = field(default_factory=list)
-    suspend: list[Workload] = field(default_factory=list)
-    resume: list[tuple[Workload, Json]] = field(default_factory=list)
+    suspend: list[ApiObject] = field(default_factory=list)
+    resume: list[tuple[ApiObject, Json]] = field(default_factory=list)
     delete_self: bool = False
     after: float | None = None
     status: Json = field(default_factory=dict)
     events: list[tuple[EventType, str, str]] = field(default_factory=list)
 
 
-def decide(job_set: Workload, jobs: list[Workload], *, has_service: bool, now: float) -> Decision:
+def decide(job_set: ApiObject, jobs: list[ApiObject], *, has_service: bool, now: float) -> Decision:
     """The next step of a JobSet that is not being deleted."""
     return _Step(job_set, jobs, has_service, now).decide()
 
 
 class _Step:
-    def __init__(self, job_set: Workload, jobs: list[Workload], has_service: bool, now: float) -> None:
+    def __init__(self, job_set: ApiObject, jobs: list[ApiObject], has_service: bool, now: float) -> None:
         self.job_set = job_set
         self.now = now
         self.has_service = has_service
@@ -202,7 +202,7 @@ class _Step:
         self.conditions.resume()
 
 
-def _attempt(job: Workload) -> int:
+def _attempt(job: ApiObject) -> int:
     """Which attempt of the JobSet a Job belongs to; one without the label belongs to none and is removed."""
     text = job.metadata.label(children.RESTART_ATTEMPT)
     return int(text) if text is not None and text.isdecimal() else -1

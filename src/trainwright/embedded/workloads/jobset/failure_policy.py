@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trainwright.api.times import seconds_of
 from trainwright.api.wellknown import REPLICATED_JOB
-from trainwright.embedded.workloads.objects import Workload
+from trainwright.embedded.workloads.objects import ApiObject
 from trainwright.schema.jsonobject import Json
 
 
@@ -29,7 +29,7 @@ class Restart:
     message: str
 
 
-def verdict(spec: Json, status: Json, failed: list[Workload]) -> Fail | Restart:
+def verdict(spec: Json, status: Json, failed: list[ApiObject]) -> Fail | Restart:
     """`failed` is not empty."""
     policy = spec.get("failurePolicy")
     first = min(failed, key=_failed_at)
@@ -51,7 +51,7 @@ def verdict(spec: Json, status: Json, failed: list[Workload]) -> Fail | Restart:
     return Restart(counts, reason, f"{action}FailurePolicyAction", message)
 
 
-def _rule(rules: list[Json], failed: list[Workload]) -> tuple[Json | None, Workload | None]:
+def _rule(rules: list[Json], failed: list[ApiObject]) -> tuple[Json | None, ApiObject | None]:
     """The first rule that fits a failed Job, and the Job that failed first among those it fits."""
     for rule in rules:
         matching = [job for job in failed if _applies(rule, job)]
@@ -60,7 +60,7 @@ def _rule(rules: list[Json], failed: list[Workload]) -> tuple[Json | None, Workl
     return None, None
 
 
-def _applies(rule: Json, job: Workload) -> bool:
+def _applies(rule: Json, job: ApiObject) -> bool:
     condition = job.condition("Failed") or {}
     reasons = rule.get("onJobFailureReasons")
     if reasons and condition.get("reason") not in reasons:
@@ -79,10 +79,10 @@ def _found(pattern: str, message: str) -> bool:
         return False
 
 
-def _failed_at(job: Workload) -> float:
+def _failed_at(job: ApiObject) -> float:
     condition = job.condition("Failed")
     return seconds_of(condition["lastTransitionTime"]) if condition else float("inf")
 
 
-def _with(job: Workload, message: str) -> str:
+def _with(job: ApiObject, message: str) -> str:
     return f"{message} (first failed job: {job.name})"

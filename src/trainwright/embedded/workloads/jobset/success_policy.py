@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from trainwright.api.wellknown import REPLICATED_JOB
-from trainwright.embedded.workloads.objects import Workload
+from trainwright.embedded.workloads.objects import ApiObject
 from trainwright.schema.jsonobject import Json
 
 
-def is_met(spec: Json, succeeded: list[Workload]) -> bool:
+def is_met(spec: Json, succeeded: list[ApiObject]) -> bool:
     """`succeeded` is not empty."""
     policy = spec["successPolicy"]
     targets = policy.get("targetReplicatedJobs") or []

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from trainwright.api.times import seconds_of
-from trainwright.embedded.workloads.objects import Workload
+from trainwright.embedded.workloads.objects import ApiObject
 
 
-def seconds_left(job_set: Workload, now: float) -> float | None:
+def seconds_left(job_set: ApiObject, now: float) -> float | None:
     """Until the finished JobSet is to be deleted; None when it is kept."""
     ttl = job_set.spec.get("ttlSecondsAfterFinished")
     for type in ("Completed", "Failed"):

@@ -15,18 +15,18 @@ from trainwright.api.times import rfc3339
 from trainwright.client import Client, Conflict, NotFound
 from trainwright.controlloop import Clock, Controller, Done, Key, Outcome, Source, Watches, key_of
 from trainwright.embedded.events import EventRecorder
-from trainwright.embedded.workloads.objects import Workload, find_condition
+from trainwright.embedded.workloads.objects import ApiObject, find_condition
 from trainwright.embedded.workloads.scheduler import fit
 from trainwright.schema.jsonobject import Json
 
 NAME = "default-scheduler"
 
 
-def waits_for_node(pod: Workload) -> bool:
+def waits_for_node(pod: ApiObject) -> bool:
     return not pod.spec.get("nodeName") and not pod.is_being_deleted and pod.phase == "Pending"
 
 
-def node_and_waiting(pod: Workload) -> list[str]:
+def node_and_waiting(pod: ApiObject) -> list[str]:
     """Index: the pods of a node by `node/<name>`, those without one under `waiting`."""
     if pod.spec.get("nodeName"):
         return [] if pod.phase in ("Succeeded", "Failed") else [f"node/{pod.spec['nodeName']}"]
@@ -36,7 +36,7 @@ def node_and_waiting(pod: Workload) -> list[str]:
 class Scheduler:
     """Needs the index `node` (`node_and_waiting`) on the pods' source."""
 
-    def __init__(self, client: Client, pods: Source[Workload], nodes: Source[Workload], clock: Clock) -> None:
+    def __init__(self, client: Client, pods: Source[ApiObject], nodes: Source[ApiObject], clock: Clock) -> None:
         self._client = client
         self._pods = pods
         self._nodes = nodes
@@ -52,7 +52,7 @@ class Scheduler:
     def _waiting(self, _: object = None) -> Iterable[Key]:
         return [key_of(pod) for pod in self._pods.store.by("node", "waiting")]
 
-    def _woken_by_pod(self, pod: Workload) -> Iterable[Key]:
+    def _woken_by_pod(self, pod: ApiObject) -> Iterable[Key]:
         """The pod itself while it has no node; those that wait, when it ends and leaves its room."""
         if not pod.spec.get("nodeName"):
             return [key_of(pod)]
@@ -81,7 +81,7 @@ class Scheduler:
         await self._tell(pod, "Unschedulable", fit.message(len(nodes), against))
         return Done()
 
-    def _on(self, node: Workload) -> list[Workload]:
+    def _on(self, node: ApiObject) -> list[ApiObject]:
         """The pods on a node, with those that we just bound to it."""
         there = self._pods.store.by("node", f"node/{node.name}")
         for uid, (key, name) in list(self._assumed.items()):
@@ -92,7 +92,7 @@ class Scheduler:
                 there.append(pod)
         return there
 
-    async def _bind(self, pod: Workload, node: Workload) -> None:
+    async def _bind(self, pod: ApiObject, node: ApiObject) -> None:
         namespace = pod.metadata.namespace
         binding: Json = {
             "apiVersion": "v1",
@@ -110,7 +110,7 @@ class Scheduler:
         message = f"Successfully assigned {namespace}/{pod.name} to {node.name}"
         await self._events.record(PODS, pod.metadata, "Normal", "Scheduled", message)
 
-    async def _tell(self, pod: Workload, reason: str, message: str) -> None:
+    async def _tell(self, pod: ApiObject, reason: str, message: str) -> None:
         """Why the pod waits, in its status and, when that is news, as an event."""
         conditions = [dict(condition) for condition in pod.status.get("conditions") or ()]
         before = find_condition(conditions, "PodScheduled")

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from trainwright.embedded.workloads.objects import Workload
+from trainwright.embedded.workloads.objects import ApiObject
 from trainwright.schema.jsonobject import Json
 from trainwright.schema.quantity import Quantity, parse_quantity
 
 Amounts = dict[str, Quantity]
 
 
-def requests(pod: Workload) -> Amounts:
+def requests(pod: ApiObject) -> Amounts:
     """What the pod asks for: the sum of its containers or its largest init container, if more, and overhead."""
     total: Amounts = {"pods": parse_quantity(1)}
     for container in pod.spec.get("containers") or ():
@@ -40,7 +40,7 @@ def _add(total: Amounts, more: Mapping[str, Quantity]) -> None:
         total[name] = total[name] + amount if name in total else amount
 
 
-def reasons_against(pod: Workload, node: Workload, there: Iterable[Workload]) -> list[str]:
+def reasons_against(pod: ApiObject, node: ApiObject, there: Iterable[ApiObject]) -> list[str]:
     """Why the pod cannot run on the node; empty when it can."""
     reasons = []
     if node.spec.get("unschedulable"):
@@ -55,7 +55,7 @@ def reasons_against(pod: Workload, node: Workload, there: Iterable[Workload]) ->
     return reasons
 
 
-def _insufficient(pod: Workload, node: Workload, there: Iterable[Workload]) -> list[str]:
+def _insufficient(pod: ApiObject, node: ApiObject, there: Iterable[ApiObject]) -> list[str]:
     used: Amounts = {}
     for other in there:
         _add(used, requests(other))
@@ -68,7 +68,7 @@ def _insufficient(pod: Workload, node: Workload, there: Iterable[Workload]) -> l
     return reasons
 
 
-def _matches_labels(pod: Workload, node: Workload) -> bool:
+def _matches_labels(pod: ApiObject, node: ApiObject) -> bool:
     labels = node.metadata.labels or {}
     if any(labels.get(key) != value for key, value in (pod.spec.get("nodeSelector") or {}).items()):
         return False
@@ -104,7 +104,7 @@ def _holds(requirement: Json, labels: Mapping[str, str]) -> bool:
             return int(value) > int(values[0]) if operator == "Gt" else int(value) < int(values[0])
 
 
-def _untolerated(pod: Workload, node: Workload) -> list[str]:
+def _untolerated(pod: ApiObject, node: ApiObject) -> list[str]:
     reasons = []
     for taint in node.spec.get("taints") or ():
         if taint["effect"] == "PreferNoSchedule":
@@ -122,7 +122,7 @@ def _tolerates(toleration: Json, taint: Json) -> bool:
     return bool(toleration.get("key") == taint["key"] and toleration.get("value", "") == taint.get("value", ""))
 
 
-def _unsupported(pod: Workload) -> list[str]:
+def _unsupported(pod: ApiObject) -> list[str]:
     reasons = []
     for kind in ("podAffinity", "podAntiAffinity"):
         rules = (pod.spec.get("affinity") or {}).get(kind) or {}

@@ -1,4 +1,4 @@
-"""Linux namespaces by system call: what makes a plain process a pod, without root and without an image.
+"""System calls that make a plain process a pod, without root and without an image: namespaces, mounts, prctl.
 
 In: which namespaces to enter, a host name, mounts. Out: the calling process, changed for good; its children inherit it.
 As root no user namespace is needed; an ordinary user gets one that maps only its own uid and gid, so files keep their
@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import signal
 from functools import cache
 
 CLONE_NEWNS = 0x00020000
@@ -49,13 +48,6 @@ def _check(result: int, what: str) -> None:
 
 def prctl(option: int, value: int) -> None:
     _check(_libc().prctl(option, value, 0, 0, 0), "prctl")
-
-
-def die_with_parent(parent: int) -> None:
-    """SIGKILL for the caller when the thread that forked it ends; at once when it has ended already."""
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def become_subreaper() -> None:

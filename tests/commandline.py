@@ -47,7 +47,7 @@ class CommandLine:
 
     def command(self, *arguments: str) -> list[str]:
         name, *rest = arguments
-        offline = name in ("render", "validate", "explain")
+        offline = name in ("render", "validate", "explain", "plugins")
         return [*COMMAND, name, *rest, *([] if offline else ["--dir", str(self.directory)])]
 
     @property

@@ -1,6 +1,7 @@
 """Spot: a TrainJob labelled `example.com/spot: "true"` runs on spot machines and is told when one goes away.
 
-Shows two extension points: `enforce_pod_spec` changes the pods, `validate` judges the TrainJob at admission.
+Shows two extension points: `enforce_pod_spec` changes the pods, `validate` judges the TrainJob at admission. The last
+line is for who drops this file into a directory of plugins; an installed package has an entry point instead.
 """
 
 from __future__ import annotations
@@ -37,3 +38,6 @@ class Spot:
             yield invalid(f"metadata.labels[{LABEL}]", value, "must be true or false")
         if value == "true" and job.spec is not None and job.spec.active_deadline_seconds is not None:
             yield "a job on spot machines may be interrupted: its deadline counts the time it waits for new ones"
+
+
+PLUGINS = [Spot]

@@ -2,7 +2,7 @@
 
 In: the decoded file, or nothing for pure defaults. Out: a `Configuration`, or a `ConfigurationError` with every fault
 in it. All fields of the reference are here with its defaults; ours besides: `webhook.enable`, `statusServer.host`,
-`certManagement.certDir`, `runtimeGuard.enable`, `plugins.enabledPlugins` and `plugins.disabledPlugins`.
+`certManagement.certDir`, `runtimeGuard.enable` and all of `plugins`.
 """
 
 from __future__ import annotations
@@ -98,6 +98,7 @@ class PluginsConfig(_Strict, frozen=True, forbid_unknown_fields=True, rename="ca
 
     enabled_plugins: list[str] = []
     disabled_plugins: list[str] = []
+    directory: str = ""  # none
 
 
 class Configuration(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):

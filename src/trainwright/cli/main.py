@@ -120,6 +120,14 @@ def _explain(parser: Arguments) -> None:
     parser.add_argument("-o", "--output", choices=("tree", "json"), default="tree", help="how to print (default: tree)")
 
 
+def _plugins(parser: Arguments) -> None:
+    parser.add_argument("--config", metavar="FILE", help="the operator's configuration")
+    parser.add_argument("--feature-gates", metavar="GATE=BOOL,…", help="such as TrainJobStatus=true")
+    parser.add_argument(
+        "-o", "--output", choices=("table", "json"), default="table", help="how to show it (default: table)"
+    )
+
+
 def _operator(parser: Arguments) -> None:
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="the operator's configuration (default: all defaults)"
@@ -166,6 +174,12 @@ COMMANDS = (
         "say why each field of each rendered object has its value, with no cluster",
         _explain,
         "explain:explain",
+    ),
+    Command(
+        "plugins",
+        "list the plugins, where each is from and what it does, with what is broken and why",
+        _plugins,
+        "plugins:plugins",
     ),
     Command("operator", "run the operator in a cluster", _operator, "operate:operate"),
 )

@@ -11,19 +11,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from trainwright.api.configuration import ConfigurationError
 from trainwright.api.runtime import TrainingRuntime, runtime_from
 from trainwright.api.schema import schema_for
 from trainwright.api.times import rfc3339
 from trainwright.api.trainjob import RuntimeRef
-from trainwright.api.wellknown import SYSTEM_NAMESPACE
+from trainwright.cli.configured import framework_of
 from trainwright.cli.documents import Document, parse, read
 from trainwright.cli.failure import Failure
-from trainwright.operator.configfile import parse as configuration_of
-from trainwright.pipeline import Framework, Observed, PipelineError
+from trainwright.pipeline import Framework, Observed
 from trainwright.pipeline.admission import Answer, Lookup, admit_runtime, admit_trainjob
 from trainwright.pipeline.plan import MASK
-from trainwright.plugins import load
 from trainwright.schema.jsonobject import Json
 
 GROUP = "trainer.kubeflow.org"
@@ -67,7 +64,7 @@ class Offline:
         feature_gates: str | None = None,
     ) -> Offline:
         """Read everything there is to read."""
-        return cls(read(files), namespace or "default", _framework(config, feature_gates))
+        return cls(read(files), namespace or "default", framework_of(config, feature_gates))
 
     def find_runtime(self, ref: RuntimeRef, namespace: str) -> Document | None:
         """The runtime a TrainJob names: of the files, else of those that ship."""
@@ -158,24 +155,3 @@ def _in_namespace(document: Document, namespace: str) -> Document:
     if metadata.get("namespace"):
         return document
     return document._replace(value={**document.value, "metadata": {**metadata, "namespace": namespace}})
-
-
-def _framework(config: str | None, feature_gates: str | None) -> Framework:
-    """The plugins that this configuration runs."""
-    try:
-        text = Path(config).read_text() if config is not None else ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise Failure(f"{config}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}", 2) from None
-    try:
-        configuration = configuration_of(text, feature_gates=feature_gates or "")
-    except ConfigurationError as error:
-        raise Failure(f"{config or '--feature-gates'}: {error}", 2) from None
-    server = ""
-    if configuration.reports_progress:
-        service = configuration.cert_management.webhook_service_name
-        server = f"https://{service}.{SYSTEM_NAMESPACE}.svc:{configuration.status_server.port}"
-    chosen = configuration.plugins
-    try:
-        return load(enabled=chosen.enabled_plugins, disabled=chosen.disabled_plugins, progress_server=server)
-    except PipelineError as error:
-        raise Failure(f"{config or 'configuration'}: {error}") from None

@@ -100,6 +100,7 @@ class Operator:
         self._framework = framework or load(
             enabled=config.plugins.enabled_plugins,
             disabled=config.plugins.disabled_plugins,
+            directory=config.plugins.directory,
             progress_server=f"https://{service}:{config.status_server.port}" if config.reports_progress else "",
         )
         self._certificates = self._make_certificates()

@@ -81,3 +81,4 @@ class PluginUnusable(PipelineError):
     def __init__(self, plugin: str, cause: str) -> None:
         super().__init__(f"plugin {plugin}: {cause}")
         self.plugin = plugin
+        self.cause = cause

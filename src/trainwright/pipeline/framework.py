@@ -15,8 +15,10 @@ that raises ends this job's pass with its name and phase; one that raises in `wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+import msgspec
 
 from trainwright.api.resources import SECRETS
 from trainwright.api.trainjob import COMPLETE, FAILED, TrainJob
@@ -110,16 +112,17 @@ class NamesWatches(Protocol):
     def watches(self) -> Iterable[Watch]: ...
 
 
-EXTENSION_POINTS = (
-    EnforcesMLPolicy,
-    EnforcesPodGroupPolicy,
-    EnforcesPodSpec,
-    SyncsTemplate,
-    BuildsObjects,
-    Validates,
-    ReportsStatus,
-    NamesWatches,
-)
+EXTENSION_POINTS: Mapping[str, type] = {
+    "enforce_ml_policy": EnforcesMLPolicy,
+    "enforce_pod_group_policy": EnforcesPodGroupPolicy,
+    "enforce_pod_spec": EnforcesPodSpec,
+    "sync_template": SyncsTemplate,
+    "build": BuildsObjects,
+    "validate": Validates,
+    "status": ReportsStatus,
+    "watches": NamesWatches,
+}
+"""By the name of the method."""
 
 
 class NamedWatch(NamedTuple):
@@ -207,6 +210,9 @@ def _check(watch: Watch, *, reports: bool) -> None:
         raise ValueError(f"{watch.resource.group_resource} has no namespace: a TrainJob cannot own objects of it")
     if "metadata" not in getattr(watch.decode, "__struct_fields__", ()):
         raise TypeError(f"{watch.decode!r} is no msgspec Struct with metadata")
+    msgspec.json.Decoder(
+        watch.decode
+    )  # raises where a field's type cannot be resolved: now, and not at the first event
     if watch.workload and not reports:
         raise ValueError(f"{watch.resource.kind} can be a workload, and the plugin has no method status")
 

@@ -4,4 +4,5 @@
 there is a file for each plugin. Plugins import `trainwright.api` and `trainwright.pipeline`, never each other.
 """
 
+from trainwright.plugins.registry import Registry as Registry
 from trainwright.plugins.registry import load as load

@@ -1,24 +1,31 @@
 """Which plugins run, and in which order.
 
-The built-in ones are a table: its order is the order inside every phase, on every start (D8). Others come from the
-entry-point group `trainwright.plugins`; an installed plugin is on, after the built-in ones, by name. The
-configuration has the last word:
+The built-in ones are a table: its order is the order inside every phase, on every start. After them come installed
+ones (`installed`) by the name of their entry point, then those of the directory (`directory`) by the name of their
+file. Each of them is on, and the configuration has the last word:
 
     disabledPlugins   these are off; `*` is all that `enabledPlugins` does not name
     enabledPlugins    these are on, in this order; `*` stands for all others, and when it is missing they come first
+
+`load` is for who needs the framework once. The operator keeps a `Registry`, and asks it now and then whether the
+directory says anything new.
 """
 
 from __future__ import annotations
 
-import glob
-import os
-import sys
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
 
 from trainwright.pipeline.errors import PluginUnusable
-from trainwright.pipeline.framework import EXTENSION_POINTS, Framework, Plugin
+from trainwright.pipeline.framework import Framework, Plugin
 from trainwright.plugins.coscheduling import CoScheduling
+from trainwright.plugins.directory import Directory
 from trainwright.plugins.flux import Flux
+from trainwright.plugins.found import Broken, Factory, Found, Place
+from trainwright.plugins.installed import given, installed
 from trainwright.plugins.jax import JAX
 from trainwright.plugins.jobset import JobSet
 from trainwright.plugins.mpi import MPI
@@ -28,8 +35,8 @@ from trainwright.plugins.torch import Torch
 from trainwright.plugins.volcano import Volcano
 from trainwright.plugins.xgboost import XGBoost
 
-GROUP = "trainwright.plugins"
 PROGRESS = TrainJobStatus.name
+DIGEST_LENGTH = 16
 
 BUILT_IN: tuple[Callable[[], Plugin], ...] = (
     PlainML,
@@ -44,78 +51,130 @@ BUILT_IN: tuple[Callable[[], Plugin], ...] = (
 )
 
 
+class Loaded(msgspec.Struct, frozen=True):
+    """All plugins at one moment. Another moment's is another value: a build never sees two."""
+
+    framework: Framework
+    found: tuple[Found, ...]
+    """What could run, in the order of search; the framework has what the configuration chose."""
+    broken: tuple[Broken, ...]
+    missing: tuple[str, ...]
+    """Names in the configuration that no plugin has: a file may bring them later."""
+
+    def require_installed(self) -> None:
+        """Raise `PluginUnusable` for an entry point that is broken: who installs a plugin means to have it."""
+        for fault in self.broken:
+            if fault.place is Place.ENTRY_POINT:
+                raise PluginUnusable(fault.name, fault.why)
+
+
+class Registry:
+    """The plugins of one configuration.
+
+    `progress_server` is the progress server's `https://host:port`; empty leaves progress reporting out. `directory`
+    is a path; empty for none. `discovered` replaces the search for entry points.
+    """
+
+    def __init__(
+        self,
+        *,
+        enabled: Sequence[str] = (),
+        disabled: Sequence[str] = (),
+        progress_server: str = "",
+        directory: str = "",
+        discovered: Mapping[str, Factory] | None = None,
+    ) -> None:
+        self._enabled = enabled
+        self._disabled = disabled
+        self._fixed: dict[str, Found] = {}
+        self._broken: list[Broken] = []
+        self._add(Found(make(), Place.BUILT_IN) for make in BUILT_IN)
+        if progress_server:
+            self._add([Found(TrainJobStatus(progress_server), Place.BUILT_IN)])
+        self._add(installed() if discovered is None else given(discovered))
+        taken = {found.name: f"{found.place.value} {found.where}".strip() for found in self._fixed.values()}
+        self._directory = Directory(Path(directory), taken) if directory else None
+
+    @property
+    def has_directory(self) -> bool:
+        return self._directory is not None
+
+    def load(self) -> Loaded:
+        """All plugins as they are now; raises `PluginUnusable` for a choice that cannot be made."""
+        if self._directory is not None:
+            self._directory.look()
+        return self._loaded()
+
+    def look(self) -> Loaded | None:
+        """All plugins, if the directory says anything new since the last look."""
+        return self._loaded() if self._directory is not None and self._directory.look() else None
+
+    def _add(self, results: Iterable[Found | Broken]) -> None:
+        for result in results:
+            if isinstance(result, Broken):
+                self._broken.append(result)
+            elif result.name in self._fixed:
+                why = f"it takes the name of another plugin, {result.name} ({self._fixed[result.name].place.value})"
+                name = result.where.partition(" ")[0]
+                self._broken.append(Broken(name, result.place, result.where, why))
+            else:
+                self._fixed[result.name] = result
+
+    def _loaded(self) -> Loaded:
+        by_name = dict(self._fixed)
+        broken = list(self._broken)
+        if self._directory is not None:
+            by_name.update({found.name: found for found in self._directory.found})
+            broken += self._directory.broken
+        chosen, missing = self._choose(by_name)
+        framework = Framework([found.plugin for found in chosen], digest=_digest(chosen))
+        return Loaded(framework, tuple(by_name.values()), tuple(broken), missing)
+
+    def _choose(self, by_name: Mapping[str, Found]) -> tuple[list[Found], tuple[str, ...]]:
+        """The plugins that the configuration wants, in order, and the names in it that nobody has."""
+        enabled, disabled = self._enabled, self._disabled
+        missing: list[str] = []
+        for name in (*enabled, *disabled):
+            if name == "*":
+                continue
+            if name in enabled and name in disabled:
+                raise PluginUnusable(name, "it is both in enabledPlugins and in disabledPlugins")
+            if name in by_name or (name == PROGRESS and name in disabled):
+                continue
+            if name == PROGRESS:
+                raise PluginUnusable(name, "it needs the feature gate TrainJobStatus=true")
+            if self._directory is None:
+                raise PluginUnusable(name, f"there is no such plugin; there are {', '.join(by_name)}")
+            missing.append(name)
+        others = [name for name in by_name if name not in enabled and name not in disabled and "*" not in disabled]
+        order: list[str] = []
+        for name in enabled if "*" in enabled else ("*", *enabled):
+            order += others if name == "*" else [name]
+        return [by_name[name] for name in dict.fromkeys(order) if name in by_name], tuple(missing)
+
+
 def load(
     *,
     enabled: Sequence[str] = (),
     disabled: Sequence[str] = (),
     progress_server: str = "",
-    discovered: Mapping[str, Callable[[], Plugin]] | None = None,
+    directory: str = "",
+    discovered: Mapping[str, Factory] | None = None,
 ) -> Framework:
-    """The framework of one configuration; raises `PluginUnusable`.
-
-    `progress_server` is the progress server's `https://host:port`; empty leaves progress reporting out. `discovered`
-    replaces the search for entry points.
-    """
-    plugins: dict[str, Plugin] = {}
-    for make in BUILT_IN:
-        plugin = make()
-        plugins[plugin.name] = plugin
-    if progress_server:
-        plugins[PROGRESS] = TrainJobStatus(progress_server)
-    for name, factory in sorted((discover() if discovered is None else discovered).items()):
-        plugin = _make(name, factory)
-        if plugin.name in plugins:
-            raise PluginUnusable(plugin.name, f"entry point {name!r} takes the name of another plugin")
-        plugins[plugin.name] = plugin
-    return Framework(_chosen(plugins, enabled, disabled))
+    """The framework of one configuration; raises `PluginUnusable`. The arguments are those of `Registry`."""
+    registry = Registry(
+        enabled=enabled,
+        disabled=disabled,
+        progress_server=progress_server,
+        directory=directory,
+        discovered=discovered,
+    )
+    loaded = registry.load()
+    loaded.require_installed()
+    return loaded.framework
 
 
-def discover() -> dict[str, Callable[[], Plugin]]:
-    """Plugins of other packages, by entry-point name."""
-    if not _is_any_installed():
-        return {}
-    from importlib.metadata import entry_points  # costs 60 ms of CPU: only those who have plugins pay
-
-    found: dict[str, Callable[[], Plugin]] = {}
-    for point in entry_points(group=GROUP):
-        try:
-            found[point.name] = point.load()
-        except Exception as error:  # the call into a plugin: its module may do anything on import
-            raise PluginUnusable(point.name, f"{point.value} cannot be imported: {error}") from error
-    return found
-
-
-def _is_any_installed() -> bool:
-    """Whether any distribution on the path declares our group, by a look at the files that would say so."""
-    pattern = os.path.join("*.*-info", "entry_points.txt")
-    for folder in sys.path:
-        for name in glob.iglob(pattern, root_dir=folder or "."):
-            with open(os.path.join(folder or ".", name), "rb") as file:
-                if GROUP.encode() in file.read():
-                    return True
-    return False
-
-
-def _make(name: str, factory: Callable[[], Plugin]) -> Plugin:
-    try:
-        plugin = factory()
-    except Exception as error:  # the call into a plugin
-        raise PluginUnusable(name, f"it cannot be made: {error}") from error
-    if not isinstance(getattr(plugin, "name", None), str) or not any(isinstance(plugin, p) for p in EXTENSION_POINTS):
-        raise PluginUnusable(name, "it has no name, or none of the methods of an extension point")
-    return plugin
-
-
-def _chosen(plugins: dict[str, Plugin], enabled: Sequence[str], disabled: Sequence[str]) -> list[Plugin]:
-    for name in (*enabled, *disabled):
-        if name != "*" and name not in plugins and not (name == PROGRESS and name not in enabled):
-            if name == PROGRESS:
-                raise PluginUnusable(name, "it needs the feature gate TrainJobStatus=true")
-            raise PluginUnusable(name, f"there is no such plugin; there are {', '.join(plugins)}")
-        if name != "*" and name in enabled and name in disabled:
-            raise PluginUnusable(name, "it is both in enabledPlugins and in disabledPlugins")
-    others = [name for name in plugins if name not in enabled and name not in disabled and "*" not in disabled]
-    order: list[str] = []
-    for name in enabled if "*" in enabled else ("*", *enabled):
-        order += others if name == "*" else [name]
-    return [plugins[name] for name in dict.fromkeys(order)]
+def _digest(chosen: Iterable[Found]) -> str:
+    """One word for the plugins that do not ship with Trainwright and their order; empty when there are none."""
+    lines = [f"{found.name}\n{found.content}\n" for found in chosen if found.content]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()[:DIGEST_LENGTH] if lines else ""

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import functools
+import re
+import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,8 @@ from trainwright.pipeline.errors import PluginUnusable
 from trainwright.pipeline.framework import Framework
 from trainwright.pipeline.info import Info
 from trainwright.plugins import load
-from trainwright.plugins.registry import discover
+from trainwright.plugins.found import Place
+from trainwright.plugins.registry import Registry
 from unit.pipeline.objects import env, objects, runtime, trainjob
 
 BUILT_IN = ["PlainML", "Torch", "MPI", "JAX", "XGBoost", "Flux", "CoScheduling", "Volcano", "JobSet"]
@@ -108,24 +112,66 @@ def test_a_plugin_that_raises_is_named_with_its_phase() -> None:
         build(trainjob(), runtime(), Observed(), Framework([Broken()]), MaskedKeys())
 
 
-def test_plugins_are_found_by_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    info = tmp_path / "extra-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: extra\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[trainwright.plugins]\nstamp = extra_plugin:Stamp\n")
-    (tmp_path / "extra_plugin.py").write_text(
-        "class Stamp:\n    name = 'Stamp'\n    def build(self, info, job): return []\n"
-    )
+class Installed:
+    """A package with one plugin, as pip would leave it."""
+
+    def __init__(self, folder: Path, value: str = "extra_plugin:Stamp") -> None:
+        self.folder = folder
+        self.value = value
+        self.source = "class Stamp:\n    name = 'Stamp'\n    def build(self, info, job): return []\n"
+        self.install("1.0")
+
+    def install(self, version: str) -> None:
+        for old in self.folder.glob("*.dist-info"):
+            shutil.rmtree(old)
+        info = self.folder / f"extra-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: extra\nVersion: {version}\n")
+        (info / "entry_points.txt").write_text(f"[trainwright.plugins]\nstamp = {self.value}\n")
+        (self.folder / "extra_plugin.py").write_text(self.source)
+
+
+@pytest.fixture
+def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    assert list(discover()) == ["stamp"]
+    yield tmp_path
+    sys.modules.pop("extra_plugin", None)
+
+
+def test_plugins_are_found_by_entry_point(on_path: Path) -> None:
+    Installed(on_path)
+    (found,) = [found for found in Registry().load().found if found.place is Place.ENTRY_POINT]
+    assert (found.name, found.where) == ("Stamp", "stamp = extra_plugin:Stamp of extra 1.0")
     assert load().plugins[-1].name == "Stamp"
 
 
-def test_a_plugin_that_cannot_be_imported_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    info = tmp_path / "bad-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: bad\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[trainwright.plugins]\nbad = no_such_module_here:X\n")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    with pytest.raises(PluginUnusable, match="plugin bad: no_such_module_here:X cannot be imported"):
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (
+            "no_such_module_here:X",
+            "plugin stamp: no_such_module_here:X cannot be imported: ModuleNotFoundError: No mod",
+        ),
+        ("extra_plugin:Missing", "plugin stamp: extra_plugin:Missing cannot be imported: AttributeError: "),
+        ("extra_plugin:__name__", "plugin stamp: it cannot be made: TypeError: 'str' object is not callable"),
+    ],
+)
+def test_an_installed_plugin_that_cannot_be_used_is_named(on_path: Path, value: str, why: str) -> None:
+    Installed(on_path, value)
+    with pytest.raises(PluginUnusable, match=f"^{re.escape(why)}"):
         load()
+
+
+def test_the_digest_tells_installed_plugins_apart_by_version_and_by_source(on_path: Path) -> None:
+    assert load().digest == ""
+    package = Installed(on_path)
+    digests = [load().digest]
+    package.install("1.1")
+    digests.append(load().digest)
+    package.source += "# edited in place\n"
+    package.install("1.1")
+    digests.append(load().digest)
+    assert len(set(digests)) == 3
+    assert all(re.fullmatch(r"[0-9a-f]{16}", digest) for digest in digests)
+    assert load().digest == digests[2]
+    assert load(disabled=["Stamp"]).digest == "", "what is off is no part of it"

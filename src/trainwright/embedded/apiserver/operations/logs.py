@@ -17,7 +17,7 @@ from trainwright.embedded.apiserver.api import Api
 from trainwright.embedded.apiserver.errors import StatusError, bad_request
 from trainwright.embedded.apiserver.http.requests import Call
 from trainwright.embedded.apiserver.storage.store import Key
-from trainwright.embedded.apiserver.wire.table import DecodeError, parse_time
+from trainwright.embedded.apiserver.wire.scalars import DecodeError, parse_time
 from trainwright.schema import errors as field
 from trainwright.schema.jsonobject import Json
 

@@ -1,1 +1,1 @@
-"""The wire form of the built-in kinds: what Go would read from and write to JSON, and protobuf bodies."""
+"""The wire form of the built-in kinds: JSON as Go's types read and write it, and protobuf bodies."""

@@ -2,7 +2,7 @@
 
 In: the directories of the modules k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver. Out: for each
 struct its JSON fields with type, whether an empty value is left out, whether it is a pointer, and its protobuf number.
-Only facts are taken, no texts. Run as `python -m trainwright.embedded.apiserver.wire.generate API APIMACHINERY
+It takes facts only, no texts. Run it as `python -m trainwright.embedded.apiserver.wire.generate API APIMACHINERY
 APIEXTENSIONS`.
 """
 

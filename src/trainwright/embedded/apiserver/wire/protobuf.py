@@ -1,7 +1,7 @@
-"""Protobuf bodies of built-in kinds, decoded to the JSON they stand for.
+"""Protobuf bodies of built-in kinds, decoded to JSON.
 
-kubectl's typed clients send `k8s\\0` + a `runtime.Unknown` that carries the object's own message. The field numbers
-are in `types.json`, so any built-in kind can be read; answers are always JSON, which those clients accept.
+Go's typed clients send `k8s\\0` and a `runtime.Unknown` that carries the object's own message. `types.json` has the
+field numbers of every built-in kind. Answers are always JSON, which those clients accept.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import base64
 import datetime
 import json
+from collections.abc import Callable
 from typing import Any
 
 from trainwright.api.times import rfc3339, rfc3339_micro
 from trainwright.embedded.apiserver.wire.table import types
+from trainwright.schema.jsonobject import Json
 
 MAGIC = b"k8s\x00"
 PACKAGES = {"": "core", "apiextensions.k8s.io": "apiextensions", "meta.k8s.io": "meta"}
@@ -31,7 +33,7 @@ def type_name(api_version: str, kind: str) -> str:
     return f"{package}/{version}.{kind}"
 
 
-def decode_unknown(body: bytes) -> dict[str, Any]:
+def decode_unknown(body: bytes) -> Json:
     """The object inside the envelope, with apiVersion and kind."""
     if not body.startswith(MAGIC):
         raise ProtobufError("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
@@ -89,12 +91,12 @@ def fields(data: bytes) -> list[tuple[int, int | bytes]]:
     return found
 
 
-def message(name: str, data: bytes, depth: int = 0) -> dict[str, Any]:
-    """One message by its table entry; unknown fields are left out."""
+def message(name: str, data: bytes, depth: int = 0) -> Json:
+    """One message, decoded by its table entry; unknown fields are left out."""
     if depth > 100:
         raise ProtobufError("nested too deeply")
     by_number = {entry[2]: (key, entry[0], entry[1]) for key, entry in types()[name].items()}
-    out: dict[str, Any] = {}
+    out: Json = {}
     for number, value in fields(data):
         if number not in by_number:
             continue
@@ -122,40 +124,57 @@ def _bytes(value: int | bytes) -> bytes:
 
 
 def _value(target: str, value: int | bytes, depth: int) -> Any:
-    if target == "bool":
-        return bool(value)
-    if target in ("int", "int32", "int64"):
-        if not isinstance(value, int):
-            raise ProtobufError("a message stands where a number belongs")
-        return value - (1 << 64) if value >= 1 << 63 else value
+    read = _SCALARS.get(target)
+    if read is not None:
+        return read(value)
     raw = _bytes(value)
-    if target == "string":
-        return raw.decode(errors="replace")
-    if target == "bytes":
-        return base64.b64encode(raw).decode()
-    if target in ("time", "microtime"):
-        return _time(raw, target)
-    if target == "quantity":
-        return _text_field(raw)
-    if target == "intstr":
-        parts = dict(fields(raw))
-        return _bytes(parts.get(3, b"")).decode() if parts.get(1) else parts.get(2, 0)
-    if target in ("raw", "json"):
-        inner = _bytes(dict(fields(raw)).get(1, b"null")) or b"null"
-        try:
-            return json.loads(inner)
-        except ValueError:
-            raise ProtobufError("an embedded value is not JSON") from None
     if target.startswith("<>[]"):
         return [_value(target[4:], item, depth) for number, item in fields(raw) if number == 1]
     return message(target, raw, depth + 1)
 
 
-def _text_field(raw: bytes) -> str:
-    return _bytes(dict(fields(raw)).get(1, b"")).decode(errors="replace")
+def _integer(value: int | bytes) -> int:
+    if not isinstance(value, int):
+        raise ProtobufError("a message stands where a number belongs")
+    return value - (1 << 64) if value >= 1 << 63 else value
 
 
-def _time(raw: bytes, target: str) -> str | None:
+def _text(value: int | bytes) -> str:
+    return _bytes(value).decode(errors="replace")
+
+
+def _base64(value: int | bytes) -> str:
+    return base64.b64encode(_bytes(value)).decode()
+
+
+def _quantity(value: int | bytes) -> str:
+    return _text(dict(fields(_bytes(value))).get(1, b""))
+
+
+def _int_or_string(value: int | bytes) -> Any:
+    parts = dict(fields(_bytes(value)))
+    return _bytes(parts.get(3, b"")).decode() if parts.get(1) else parts.get(2, 0)
+
+
+def _embedded_json(value: int | bytes) -> Any:
+    inner = _bytes(dict(fields(_bytes(value))).get(1, b"null")) or b"null"
+    try:
+        return json.loads(inner)
+    except ValueError:
+        raise ProtobufError("an embedded value is not JSON") from None
+
+
+def _time(value: int | bytes) -> str | None:
+    moment = _moment(_bytes(value))
+    return None if moment is None else rfc3339(moment)
+
+
+def _microtime(value: int | bytes) -> str | None:
+    moment = _moment(_bytes(value))
+    return None if moment is None else rfc3339_micro(moment)
+
+
+def _moment(raw: bytes) -> datetime.datetime | None:
     parts = dict(fields(raw))
     seconds, nanos = parts.get(1, 0), parts.get(2, 0)
     if not isinstance(seconds, int) or not isinstance(nanos, int) or not seconds:
@@ -163,7 +182,22 @@ def _time(raw: bytes, target: str) -> str | None:
     if seconds >= 1 << 63:
         return None
     try:
-        moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC).replace(microsecond=nanos // 1000)
+        return datetime.datetime.fromtimestamp(seconds, datetime.UTC).replace(microsecond=nanos // 1000)
     except (OverflowError, ValueError):
         raise ProtobufError("a time is out of range") from None
-    return rfc3339(moment) if target == "time" else rfc3339_micro(moment)
+
+
+_SCALARS: dict[str, Callable[[int | bytes], Any]] = {
+    "bool": bool,
+    "int": _integer,
+    "int32": _integer,
+    "int64": _integer,
+    "string": _text,
+    "bytes": _base64,
+    "time": _time,
+    "microtime": _microtime,
+    "quantity": _quantity,
+    "intstr": _int_or_string,
+    "raw": _embedded_json,
+    "json": _embedded_json,
+}

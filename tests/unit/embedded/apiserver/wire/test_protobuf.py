@@ -1,4 +1,4 @@
-"""Protobuf bodies against the bytes that the encoding's rules give for known objects."""
+"""Protobuf bodies of known objects, written by the rules of the encoding."""
 
 from __future__ import annotations
 
@@ -40,6 +40,15 @@ def test_a_config_map_is_read() -> None:
     }
 
 
+def test_a_body_recorded_from_kubectl_is_read() -> None:
+    body = bytes.fromhex(
+        "6b3873000a0f0a0276311209436f6e6669674d6170121d0a130a03636d7a12001a0022002a00320038004200120"
+        "60a01611201621a002200"
+    )
+    assert decode_unknown(body)["data"] == {"a": "b"}
+    assert decode_unknown(body)["metadata"]["name"] == "cmz"
+
+
 def test_times_owners_and_negative_numbers_are_read() -> None:
     owner = field(1, "Job") + field(3, "j") + field(4, "u") + field(5, "batch/v1") + field(6, 1)
     metadata = field(8, field(1, 1_767_225_600)) + field(10, (1 << 64) - 5) + field(13, owner)
@@ -51,7 +60,7 @@ def test_times_owners_and_negative_numbers_are_read() -> None:
     ]
 
 
-def test_fields_from_the_future_are_left_out() -> None:
+def test_fields_of_newer_versions_are_left_out() -> None:
     raw = field(1, field(1, "c")) + field(999, "new")
     assert decode_unknown(unknown("v1", "ConfigMap", raw))["metadata"] == {"name": "c"}
 
@@ -65,9 +74,14 @@ def test_fields_from_the_future_are_left_out() -> None:
         (unknown("v1", "ConfigMap", b"\x0a\x05ab"), "a field is cut off"),
         (unknown("v1", "ConfigMap", field(1, 5)), "a number stands where a message belongs"),
         (MAGIC + b"\x0b", "wire type 3 is not used by Kubernetes"),
+        (b"", "does not appear to be a protobuf message"),
+        (b"k8s", "does not appear to be a protobuf message"),
+        (MAGIC + b"\xff", "a number is cut off"),
+        (MAGIC + b"\x0a\xff\xff\xff\xff\x7f", "a field is cut off"),
+        (MAGIC + b"\x0a\x00", 'no kind "" is known for version ""'),
     ],
 )
-def test_damaged_bodies_are_refused_in_words(body: bytes, why: str) -> None:
+def test_a_damaged_body_is_refused_with_the_reason(body: bytes, why: str) -> None:
     with pytest.raises(ProtobufError, match=why):
         decode_unknown(body)
 

@@ -28,7 +28,7 @@ How to use it:
     async with Client.to(kubeconfig.load(path)) as client:
         await Manager(client, [controller]).run()  # until cancelled
 
-Rules: a `Source` whose type is not served (CRD missing) counts as synced and empty, `source.is_served` tells, and it
+Rules: a `Source` whose type is not served (CRD missing) counts as synced and empty, `source.trouble` says so, and it
 comes alive by itself. Share one `Source` among controllers. Stores lag behind your own writes: make writes that can
 be repeated (apply, create with a fixed name, delete with a uid), never ones that depend on having seen the last
 event. In tests pass a `VirtualClock`.

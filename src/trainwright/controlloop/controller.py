@@ -54,6 +54,10 @@ class Controller:
     def add(self, key: Key) -> None:
         self.queue.add(key)
 
+    def listen_to(self, watch: Watches) -> None:
+        """Be woken by a source that comes while the controller runs; its first list is not waited for."""
+        watch.source.listen(self._listener(watch))
+
     async def run(self) -> None:
         """Works until cancelled, from the moment every source has shown a complete list."""
         for watch in self.watches:

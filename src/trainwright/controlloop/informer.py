@@ -13,7 +13,7 @@ from typing import Any
 
 from trainwright.client import Client, ClientError, NotFound
 from trainwright.client import Expired as ExpiredError
-from trainwright.client.errors import ApiError, not_served
+from trainwright.client.errors import ApiError, DecodeError, Forbidden, not_served
 from trainwright.clock import Clock
 from trainwright.controlloop import watching
 from trainwright.controlloop.source import Source
@@ -34,6 +34,7 @@ class Informer:
         self._clock = clock
         self._jitter = jitter
         self._told: str | None = None  # the failure that was logged last: each is logged once
+        self._forbidden = False  # the last failure; a stream that opens then is proof enough that it is over
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -45,8 +46,9 @@ class Informer:
                 case watching.Watch():
                     state = await self._watch(state)
                 case watching.Pause(seconds):
-                    if state.absent:
-                        self._gone()
+                    if state.absent:  # whatever we knew of the type is gone with it, and nobody waits for a list
+                        self._source.publish(self._source.store.replace(()))
+                        self._source.synced(trouble=not_served(self._source.resource.group_resource))
                     await self._clock.sleep(seconds)
                     state = self._step(state, watching.Elapsed())
 
@@ -68,7 +70,7 @@ class Informer:
             return self._failure(error)
         self._told = None
         source.publish(source.store.replace(map(self._thin, found.items or ())))
-        source.synced(served=True)
+        source.synced()
         return watching.Listed(found.resource_version)
 
     async def _watch(self, state: watching.Watch) -> watching.State:
@@ -88,8 +90,11 @@ class Informer:
                 decode=source.decode,
                 metadata_only=source.metadata_only,
             ) as events:
+                if self._forbidden:
+                    source.troubled("")
                 async for event in events:
                     self._told = None
+                    source.troubled("")
                     delta = None
                     if event.type in ("ADDED", "MODIFIED"):
                         delta = source.store.put(self._thin(event.object))
@@ -115,13 +120,11 @@ class Informer:
             self._tell(logging.INFO, not_served(self._source.resource.group_resource))  # it may come later
             return watching.Absent()
         self._tell(logging.WARNING, str(error))
+        self._forbidden = isinstance(error, Forbidden)
+        if self._forbidden or isinstance(error, DecodeError):  # neither passes by itself
+            self._source.troubled(str(error))
         retry_after = error.retry_after if isinstance(error, ApiError) else None
         return watching.Failed(retry_after or 0.0)
-
-    def _gone(self) -> None:
-        """The type is not served: whatever we knew of it is gone with it, and nobody needs to wait for a list."""
-        self._source.publish(self._source.store.replace(()))
-        self._source.synced(served=False)
 
     def _tell(self, level: int, what: str) -> None:
         if what != self._told:

@@ -42,10 +42,13 @@ class Source(Generic[T]):
         self.metadata_only = metadata_only
         self.thin = thin  # drops what nobody reads from the store, before it is stored
         self.store: Store[T] = Store(indexes)
-        self.is_served = True  # False while the server does not know the type (its CRD is missing)
+        self.trouble = ""
+        """Why the store cannot be relied on: the type is not served, or must not be read, or cannot be decoded. Empty
+        when it can; an API server that is away for a moment is no trouble.
+        """
         self._synced = asyncio.Event()
         self._listeners: list[Listener] = []
-        self._served_listeners: list[Callable[[bool], None]] = []
+        self._trouble_listeners: list[Callable[[], None]] = []
 
     def __repr__(self) -> str:
         return f"Source({self.resource.group_resource})"
@@ -55,6 +58,11 @@ class Source(Generic[T]):
         """The store has shown one complete list, or there is nothing to list."""
         return self._synced.is_set()
 
+    @property
+    def is_answered(self) -> bool:
+        """The API server has said something about this type: a first list, or why there is none."""
+        return self.is_synced or bool(self.trouble)
+
     async def wait_synced(self) -> None:
         await self._synced.wait()
 
@@ -62,9 +70,9 @@ class Source(Generic[T]):
         """Called for every change of the store, in order, on the loop. Must not block."""
         self._listeners.append(listener)
 
-    def listen_served(self, listener: Callable[[bool], None]) -> None:
-        """Called when the type starts or stops being served."""
-        self._served_listeners.append(listener)
+    def listen_answers(self, listener: Callable[[], None]) -> None:
+        """Called after the first list, and whenever `trouble` has changed."""
+        self._trouble_listeners.append(listener)
 
     # The informer's side
 
@@ -73,13 +81,22 @@ class Source(Generic[T]):
             for listener in self._listeners:
                 listener(delta)
 
-    def synced(self, *, served: bool) -> None:
-        changed = self.is_served != served
-        self.is_served = served
+    def synced(self, trouble: str = "") -> None:
+        """The store shows a complete list. With `trouble`, it is empty because the type is not served."""
+        first = not self.is_synced
         self._synced.set()
-        if changed:
-            for listener in self._served_listeners:
-                listener(served)
+        self._tell(trouble, first=first)
+
+    def troubled(self, trouble: str) -> None:
+        """The store shows what was last known, if anything."""
+        self._tell(trouble, first=False)
+
+    def _tell(self, trouble: str, *, first: bool) -> None:
+        changed = self.trouble != trouble
+        self.trouble = trouble
+        if changed or first:
+            for listener in self._trouble_listeners:
+                listener()
 
 
 class Watches:

@@ -2,13 +2,14 @@
 
 Where things are, in the order a TrainJob meets them:
 
-    webhooks → admission          HTTP, and what is decided
-    views                         what is kept in memory of each kind
+    webhooks → admission          HTTP, and where the objects are found that the pipeline judges by
+    views, kinds                  what is kept in memory of our own kinds, and of those that plugins name
     trainjob                      the reconcile: revision → plan → children → status
+    converged, ending             whether there is anything to write, and what follows the job's end
     revisions, applier, statuses  its three kinds of writes; `events` and `keys` beside them
     pruner, guard                 revisions nobody needs any more; runtimes that somebody does
-    progress, tokens              reports of training code, and who may send them
+    progress, reports, tokens     what training code reports, and who may
     certificates → rotation       what the Secret should hold, and that it does; `serving` uses it
     metrics, lifecycle, endpoints what is told to Prometheus and to probes
-    configuration, manager, run   the file, the wiring, the process
+    configfile, manager, run      the file, the wiring, the process
 """

@@ -1,36 +1,28 @@
-"""What admission decides about TrainJobs and runtimes, apart from HTTP (D3, D5, D22).
+"""What admission decides about TrainJobs and runtimes, apart from HTTP.
 
 In: the request of an AdmissionReview. Out: a `Decision`: refused with the reference's words, or admitted with
-warnings and perhaps a patch. The rules are the pipeline's; here is only where the runtime that they need is found.
+warnings and perhaps a patch. The flow and the rules are the pipeline's; here is only where the objects that they need
+are found.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import msgspec
 
 from trainwright.api.metadata import PartialObjectMetadata
 from trainwright.api.resources import PRIORITY_CLASSES
-from trainwright.api.runtime import TrainingRuntime, runtime_from
+from trainwright.api.runtime import runtime_from
 from trainwright.api.times import rfc3339
-from trainwright.api.trainjob import TrainJob, trainjob_from
-from trainwright.client import Client, ClientError, NotFound
+from trainwright.api.trainjob import RuntimeRef, TrainJob, trainjob_from
+from trainwright.client import Client, ClientError, Forbidden, NotFound
 from trainwright.operator.revisions import Revisions
-from trainwright.pipeline import (
-    Framework,
-    Observed,
-    PipelineError,
-    RuntimeNotFound,
-    RuntimeNotSupported,
-    Workload,
-    runtime_kind,
-    workload_of,
-)
+from trainwright.pipeline import Framework, Observed, PipelineError, RuntimeNotFound, Workload, workload_of
+from trainwright.pipeline.admission import Found, judge, needs_priority_classes, runtime_needed
 from trainwright.pipeline.mutation import mutate
-from trainwright.pipeline.validation import needs_runtime, runtime_not_found, validate_runtime, validate_trainjob
+from trainwright.pipeline.validation import Verdict, validate_runtime
 from trainwright.schema.errors import ErrorType, FieldError, aggregate
 from trainwright.schema.jsonobject import Json
 
@@ -73,15 +65,16 @@ def refused(message: str, code: int = 403) -> Decision:
 
 
 class Admission:
-    def __init__(self, client: Client, framework: Framework, *, now: Callable[[], datetime] | None = None) -> None:
+    """`framework` gives the plugins in force, which may change."""
+
+    def __init__(self, client: Client, framework: Callable[[], Framework]) -> None:
         self._client = client
         self._framework = framework
         self._revisions = Revisions(client)
-        self._now = now or (lambda: datetime.fromtimestamp(client.server_time.now(), UTC))
 
     async def default_train_job(self, review: Review) -> Decision:
         new = review.object or {}
-        changed = mutate(new, review.old_object, rfc3339(self._now()))
+        changed = mutate(new, review.old_object, rfc3339(self._client.server_time.now()))
         return Decision(patch=_patch(new, changed))
 
     async def validate_train_job(self, review: Review) -> Decision:
@@ -90,33 +83,15 @@ class Admission:
             old = trainjob_from(_of_namespace(review.old_object, review.namespace)) if review.old_object else None
         except msgspec.ValidationError as error:
             return refused(str(error), 400)
-        if job.spec is None:
-            return refused(str(RuntimeNotSupported("")))
+        framework = self._framework()
         try:
-            runtime_kind(job.spec.runtime_ref)
-        except RuntimeNotSupported as error:
-            return refused(str(error))
-        if not needs_runtime(job, old):
-            return Decision()
-        try:
-            workload = await self._workload(job) if old is not None else None
-            runtime = await self._runtime(job, old, workload)
-            gang = runtime.spec.pod_group_policy if runtime.spec else None
-            classes = await self._priority_classes() if gang is not None and gang.volcano is not None else None
-        except RuntimeNotFound as error:
-            return refused(str(runtime_not_found(job.spec.runtime_ref, error.cause)))
+            ref = runtime_needed(job, old)
+            found = await self._find(job, old, ref, framework) if ref is not None else None
+            return _decision(judge(job, old, found, framework))
         except PipelineError as error:
             return refused(str(error))
         except ClientError as error:
             return refused(str(FieldError(ErrorType.INTERNAL, "spec.runtimePatches", None, str(error))))
-        try:
-            observed = Observed(workload=workload, priority_classes=classes)
-            verdict = validate_trainjob(job, runtime, old, observed, self._framework)
-        except PipelineError as error:
-            return refused(str(error))
-        if verdict.errors:
-            return Decision(403, aggregate(verdict.errors), tuple(verdict.warnings))
-        return Decision(warnings=tuple(verdict.warnings))
 
     async def validate_training_runtime(self, review: Review) -> Decision:
         if review.operation == "UPDATE":
@@ -131,24 +106,24 @@ class Admission:
             runtime = runtime_from(review.object or {})
         except msgspec.ValidationError as error:
             return refused(str(error), 400)
-        verdict = validate_runtime(runtime, is_update=review.operation == "UPDATE")
-        if verdict.errors:
-            return Decision(403, aggregate(verdict.errors), tuple(verdict.warnings))
-        return Decision(warnings=tuple(verdict.warnings))
+        return _decision(validate_runtime(runtime, is_update=review.operation == "UPDATE"))
 
-    async def _runtime(self, job: TrainJob, old: TrainJob | None, workload: Workload | None) -> TrainingRuntime:
-        """The runtime to judge by: the job's revision once it has one (D5), else the one that is there now."""
-        if old is not None:
-            bound = await self._revisions.read_bound(old, workload)
-            if bound is not None:
-                return bound
-        assert job.spec is not None
-        return runtime_from(await self._revisions.live_runtime(job.metadata.namespace, job.spec.runtime_ref))
+    async def _find(self, job: TrainJob, old: TrainJob | None, ref: RuntimeRef, framework: Framework) -> Found:
+        """What the judgement needs, as it is at this moment: the runtime is the job's revision once it has one."""
+        workload = await self._workload(job, framework) if old is not None else None
+        runtime = await self._revisions.read_bound(old, workload) if old is not None else None
+        if runtime is None:
+            try:
+                runtime = runtime_from(await self._revisions.live_runtime(job.metadata.namespace, ref))
+            except RuntimeNotFound as error:
+                return Found(None, error.cause)
+        classes = await self._priority_classes() if needs_priority_classes(runtime) else None
+        return Found(runtime, observed=Observed(workload=workload, priority_classes=classes))
 
-    async def _workload(self, job: TrainJob) -> Workload | None:
-        """The job's workload as it is at this moment, of whichever kind it is."""
+    async def _workload(self, job: TrainJob, framework: Framework) -> Workload | None:
+        """The job's workload, of whichever kind it is."""
         found = []
-        for named in self._framework.watches:
+        for named in framework.watches:
             watch = named.watch
             if not watch.workload:
                 continue
@@ -156,14 +131,19 @@ class Admission:
                 thing = await self._client.get(
                     watch.resource, job.metadata.name, job.metadata.namespace, decode=watch.decode
                 )
-            except NotFound:
-                continue
+            except (NotFound, Forbidden):
+                continue  # a kind that we may not read has no workload that we made
             found.append((named, thing))
-        return workload_of(job, found, self._framework)
+        return workload_of(job, found, framework)
 
     async def _priority_classes(self) -> frozenset[str]:
         found = await self._client.list(PRIORITY_CLASSES, decode=PartialObjectMetadata, metadata_only=True)
         return frozenset(item.metadata.name for item in found.items or ())
+
+
+def _decision(verdict: Verdict) -> Decision:
+    code, message = (403, aggregate(verdict.errors)) if verdict.errors else (200, "")
+    return Decision(code, message, tuple(verdict.warnings))
 
 
 def _of_namespace(body: Json | None, namespace: str) -> Json:

@@ -1,124 +1,160 @@
-"""Writes the objects of a plan, and never one that is not this TrainJob's (I2).
+"""Writes the objects of a plan, and never one that is not this TrainJob's.
 
-In: the plan's intentions in order, and the TrainJob that owns them. Out: the objects exist as planned, or an error
-says why not. Server-side apply cannot be create-only, and it merges into a stranger's object; so before the first
-apply of a name we look, and every later one carries the uid of the object we saw: deleted or replaced since, the
-server refuses.
+In: a plan, and the TrainJob that owns its objects. Out: the objects exist as planned, or an error says why not.
+Server-side apply cannot be create-only, and it merges into a stranger's object; so before the first apply of a name we
+look, and every later one carries the uid of the object we saw: deleted or replaced since, the server refuses.
 
-Secrets are created and never read (I10). Whose a Secret is that exists already is told by what stands beside it
-(D15): a JobSet or ConfigMap of this TrainJob's uid means that we created it; otherwise a dry-run create tells that
-the name is free.
+Secrets are created and never read. We infer the owner of a Secret that exists already from what stands beside it: a
+workload or ConfigMap of this TrainJob's uid means that we created it; otherwise a dry-run create tells that the name
+is free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from trainwright.api.metadata import ObjectMeta, PartialObjectMetadata
-from trainwright.api.resources import CONFIG_MAPS, JOB_SETS, POD_GROUPS, SECRETS, VOLCANO_POD_GROUPS, Resource
+from trainwright.api.resources import CONFIG_MAPS, SECRETS, Resource
 from trainwright.api.trainjob import TrainJob
 from trainwright.client import AlreadyExists, Client, Forbidden, NotFound
 from trainwright.client.errors import ApiError, Conflict, Invalid, Status, not_served
-from trainwright.pipeline import Apply, CreateOnce, NameTaken
-from trainwright.plugins.jobset import StoredJobSet
+from trainwright.pipeline import CreateOnce, NameTaken, ObjectName, Plan, Repair, Workload
+from trainwright.pipeline.coverage import covers
+from trainwright.pipeline.plan import Intention
+from trainwright.schema.jsonobject import Json
 
 FIELD_MANAGER = "trainer"
+SUFFIX_LENGTH = 5  # of what the API server appends to a generateName
 
-KINDS: Mapping[tuple[str, str], Resource] = {
-    (resource.api_version, resource.kind): resource
-    for resource in (JOB_SETS, POD_GROUPS, VOLCANO_POD_GROUPS, CONFIG_MAPS, SECRETS)
-}
+ResourceOf = Callable[[Mapping[str, Any]], Resource]
 
 
 class NotWritten(Exception):
-    """The API server refused one object of the plan. The message names the object and has the server's words (D20)."""
+    """The API server refused one object of the plan. The message names the object and has the server's words."""
 
     def __init__(self, kind: str, name: str, error: ApiError, *, words: str = "") -> None:
         super().__init__(f'{kind} "{name}": {words or error}')
         self.error = error
 
-    @property
-    def is_about_immutability(self) -> bool:
-        """The server, or JobSet's own webhook, says that a field cannot be changed any more."""
-        return isinstance(self.error, (Invalid, Forbidden)) and "immutable" in str(self.error)
+
+class WorkloadRefused(NotWritten):
+    """The API server refused the workload itself."""
 
 
-class Applied(msgspec.Struct):
-    """What came of it: the JobSet if it was written, and the version of each ConfigMap that is as it should be."""
+class Written(msgspec.Struct):
+    """What came of a plan."""
 
-    job_set: StoredJobSet | None = None
-    config_maps: dict[str, str] = {}
-
-
-class _ConfigMap(msgspec.Struct, frozen=True):
-    metadata: ObjectMeta
-    data: dict[str, str] | None = None
-
-    def equals(self, body: Mapping[str, Any]) -> bool:
-        labels = self.metadata.labels or {}
-        wanted = body["metadata"].get("labels") or {}
-        return (self.data or {}) == (body.get("data") or {}) and wanted.items() <= labels.items()
+    workload: bytes | None = None
+    """The API server's answer, where the workload was written."""
+    versions: dict[ObjectName, str] = {}
+    """Each object that is to be put right when it changes, with the version in which it is right."""
 
 
 class Applier:
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    """`resource_of` finds the resource of a rendered object."""
 
-    async def apply(self, objects: Sequence[Apply | CreateOnce], owner: TrainJob, *, has_job_set: bool) -> Applied:
-        """Writes all, in order, but a ConfigMap that is so already. `has_job_set`: the store shows ours."""
-        if not has_job_set:
-            await self._claim_secrets(objects, owner)
-        applied = Applied()
-        for intention in objects:
-            resource = resource_of(intention.object)
-            name = str(intention.object["metadata"]["name"])
+    def __init__(self, client: Client, resource_of: ResourceOf) -> None:
+        self._client = client
+        self._resource_of = resource_of
+
+    async def write(self, plan: Plan, owner: TrainJob, workload: Workload | None) -> Written:
+        """Writes all, in order, but what is so already. `workload` is the one that exists."""
+        if workload is None:
+            await self._claim_secrets(plan.objects, owner)
+        written = Written()
+        for intention in plan.objects:
+            body = intention.object
+            resource, name = self._resource_of(body), str(body["metadata"]["name"])
+            failed = WorkloadRefused if intention.workload else NotWritten
             try:
-                if isinstance(intention, CreateOnce) or resource is SECRETS:  # what cannot be read cannot be applied
-                    await self._create_once(resource, name, intention.object, owner)
-                elif resource is CONFIG_MAPS:
-                    applied.config_maps[name] = await self._apply_config_map(name, intention.object, owner)
+                if intention.workload:
+                    seen = workload.metadata if workload is not None else None
+                    present = seen or await self._look(resource, name, owner.metadata.namespace)
+                    written.workload = await self._apply(resource, body, owner, present)
                 else:
-                    present = await self._look(resource, name, owner.metadata.namespace)
-                    answer = await self._apply(resource, name, intention.object, owner, present)
-                    if resource is JOB_SETS:
-                        applied.job_set = msgspec.json.decode(answer, type=StoredJobSet)
+                    await self._write(resource, intention, owner, written)
             except Conflict:
-                raise  # somebody was faster: read again, no news for the user
+                raise  # somebody was faster: read again, and do not bother the user
             except ApiError as error:
                 absent = isinstance(error, NotFound) and error.is_missing_type
                 words = not_served(resource.group_resource) if absent else ""
-                raise NotWritten(resource.kind, name, error, words=words) from error
-        return applied
+                raise failed(resource.kind, name, error, words=words) from error
+        return written
 
-    async def _apply_config_map(self, name: str, body: dict[str, Any], owner: TrainJob) -> str:
-        """Looks at the content too: a pass that finds a ConfigMap as it should be writes nothing. Returns its
-        version.
+    async def could_be_created(self, body: Json, owner: TrainJob, present: ObjectMeta) -> bool:
+        """Whether a refused change is refused only because the object exists already, so that one in its place
+        would be accepted.
+
+        Two dry runs tell. A patch that changes nothing must be let through, or we may not write the object at all,
+        whatever is in it; and a create of the same object under another name must be accepted.
         """
-        try:
-            found = await self._client.get(CONFIG_MAPS, name, owner.metadata.namespace, decode=_ConfigMap)
-        except NotFound:
-            found = None
-        if found is not None and is_controlled_by(found.metadata, owner) and found.equals(body):
-            return found.metadata.resource_version
-        answer = await self._apply(CONFIG_MAPS, name, body, owner, found.metadata if found else None)
-        return msgspec.json.decode(answer, type=PartialObjectMetadata).metadata.resource_version
-
-    async def _apply(
-        self, resource: Resource, name: str, body: dict[str, Any], owner: TrainJob, present: ObjectMeta | None
-    ) -> bytes:
+        resource, name = self._resource_of(body), str(body["metadata"]["name"])
+        stem = name[: max(1, len(name) - SUFFIX_LENGTH)]  # no longer than the name it stands for
+        metadata = {key: value for key, value in body["metadata"].items() if key != "name"} | {"generateName": stem}
         namespace = owner.metadata.namespace
+        try:
+            await self._client.patch(
+                resource, {"metadata": {"uid": present.uid}}, name=name, namespace=namespace, dry_run=True, decode=bytes
+            )
+            await self._client.create(
+                resource,
+                {**body, "metadata": metadata},
+                namespace,
+                field_manager=FIELD_MANAGER,
+                dry_run=True,
+                decode=bytes,
+            )
+        except (Invalid, Forbidden):
+            return False
+        return True
+
+    async def _write(self, resource: Resource, intention: Intention, owner: TrainJob, written: Written) -> None:
+        """An object beside the workload."""
+        body = intention.object
+        if isinstance(intention, CreateOnce):
+            await self._create_once(resource, body, owner)
+        elif intention.repair is Repair.CHANGED:
+            written.versions[ObjectName.of(body)] = await self._keep(resource, body, owner)
+        else:
+            present = await self._look(resource, str(body["metadata"]["name"]), owner.metadata.namespace)
+            await self._apply(resource, body, owner, present)
+
+    async def _keep(self, resource: Resource, body: Json, owner: TrainJob) -> str:
+        """Looks at the content too: a pass that finds an object as it should be writes nothing. The version of it."""
+        found: Json | None
+        try:
+            found = await self._client.get(resource, str(body["metadata"]["name"]), owner.metadata.namespace)
+        except NotFound as error:
+            if error.is_missing_type:
+                raise
+            found = None
+        present = msgspec.convert(found["metadata"], ObjectMeta) if found is not None else None
+        if found is not None and present is not None and present.is_controlled_by(owner.metadata.uid):
+            kept = {**body, "metadata": {"labels": body["metadata"]["labels"]}}
+            if covers({"apiVersion": body["apiVersion"], "kind": body["kind"], **found}, kept):
+                return version_of(present)
+        answer = await self._apply(resource, body, owner, present)
+        return version_of(msgspec.json.decode(answer, type=PartialObjectMetadata).metadata)
+
+    async def _apply(self, resource: Resource, body: Json, owner: TrainJob, present: ObjectMeta | None) -> bytes:
+        name = str(body["metadata"]["name"])
         if present is not None:
-            if not is_controlled_by(present, owner):
+            if not present.is_controlled_by(owner.metadata.uid):
                 raise NameTaken(resource.kind, name)
             if present.is_being_deleted:
                 raise Replaced(f'{resource.kind} "{name}" is being deleted')
             body = {**body, "metadata": {**body["metadata"], "uid": present.uid}}
         try:
             answer: bytes = await self._client.apply(
-                resource, body, name=name, namespace=namespace, field_manager=FIELD_MANAGER, decode=bytes
+                resource,
+                body,
+                name=name,
+                namespace=owner.metadata.namespace,
+                field_manager=FIELD_MANAGER,
+                decode=bytes,
             )
         except Invalid as error:
             if error.is_about_uid:
@@ -126,26 +162,25 @@ class Applier:
             raise
         return answer
 
-    async def _create_once(self, resource: Resource, name: str, body: dict[str, Any], owner: TrainJob) -> None:
+    async def _create_once(self, resource: Resource, body: Json, owner: TrainJob) -> None:
+        namespace, name = owner.metadata.namespace, str(body["metadata"]["name"])
         try:
-            await self._client.create(
-                resource, body, owner.metadata.namespace, field_manager=FIELD_MANAGER, decode=bytes
-            )
+            await self._client.create(resource, body, namespace, field_manager=FIELD_MANAGER, decode=bytes)
         except AlreadyExists:
             if resource is SECRETS:
                 return  # ours: `_claim_secrets` has seen to it
-            present = await self._look(resource, name, owner.metadata.namespace)
+            present = await self._look(resource, name, namespace)
             if present is None:
                 raise
-            if not is_controlled_by(present, owner):
+            if not present.is_controlled_by(owner.metadata.uid):
                 raise NameTaken(resource.kind, name) from None
 
-    async def _claim_secrets(self, objects: Sequence[Apply | CreateOnce], owner: TrainJob) -> None:
-        """At the first build: make sure that no Secret of the plan is a stranger's or a predecessor's (D15)."""
-        secrets = [intention.object for intention in objects if resource_of(intention.object) is SECRETS]
+    async def _claim_secrets(self, objects: Sequence[Intention], owner: TrainJob) -> None:
+        """At the first build: make sure that no Secret of the plan is a stranger's or a predecessor's."""
+        secrets = [it.object for it in objects if self._resource_of(it.object) is SECRETS]
         if not secrets:
             return
-        names = [str(i.object["metadata"]["name"]) for i in objects if resource_of(i.object) is CONFIG_MAPS]
+        names = [str(it.object["metadata"]["name"]) for it in objects if self._resource_of(it.object) == CONFIG_MAPS]
         if await self._any_of_ours(names, owner):
             return
         for secret in secrets:
@@ -167,7 +202,7 @@ class Applier:
             present = await self._look(CONFIG_MAPS, name, owner.metadata.namespace)
             if present is None:
                 continue
-            if not is_controlled_by(present, owner):
+            if not present.is_controlled_by(owner.metadata.uid):
                 raise NameTaken("ConfigMap", name)
             ours = True
         return ours
@@ -189,14 +224,6 @@ class Replaced(Conflict):
         super().__init__(Status(code=409, reason="Conflict", message=message))
 
 
-def is_controlled_by(metadata: ObjectMeta, owner: TrainJob) -> bool:
-    controller = metadata.controller
-    return controller is not None and controller.uid == owner.metadata.uid
-
-
-def resource_of(body: Mapping[str, Any]) -> Resource:
-    """The resource of a rendered object. Plugins may render only kinds that the operator may write."""
-    key = (str(body["apiVersion"]), str(body["kind"]))
-    if key not in KINDS:
-        raise ValueError(f"a plugin built a {key[1]} of {key[0]}, which the operator does not write")
-    return KINDS[key]
+def version_of(metadata: ObjectMeta) -> str:
+    """What changes when somebody changes an object: its generation, or its version where the kind counts none."""
+    return str(metadata.generation) if metadata.generation else metadata.resource_version

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
@@ -16,7 +17,8 @@ from prometheus_client.registry import Collector
 from trainwright.api.times import seconds_of
 from trainwright.api.trainjob import COMPLETE, TrainJob
 from trainwright.controlloop import Delta, Source, key_of
-from trainwright.plugins.jobset import StoredJobSet
+from trainwright.operator.kinds import Kinds
+from trainwright.pipeline import PipelineError, Watch
 
 STATES = ("Pending", "Running", "Suspended", "Complete", "Failed")
 JOB_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
@@ -29,12 +31,13 @@ class Lifecycle:
         self,
         registry: CollectorRegistry,
         jobs: Source[TrainJob],
-        job_sets: Source[StoredJobSet],
+        kinds: Kinds,
         *,
         now: Callable[[], float],
         leads: Callable[[], bool],
     ) -> None:
         self._jobs = jobs
+        self._kinds = kinds
         self._now = now
         self._leads = leads
         self._created = Counter(
@@ -47,7 +50,7 @@ class Lifecycle:
             registry=registry,
         )
         self._restarts = Counter(
-            "trainwright_trainjob_restarts_total", "Restarts of JobSets, by runtime", ("runtime",), registry=registry
+            "trainwright_trainjob_restarts_total", "Restarts of workloads, by runtime", ("runtime",), registry=registry
         )
         self._to_running = Histogram(
             "trainwright_trainjob_time_to_running_seconds",
@@ -58,7 +61,7 @@ class Lifecycle:
         )
         registry.register(_States(jobs, leads))
         jobs.listen(self._job_changed)
-        job_sets.listen(self._job_set_changed)
+        kinds.attach(self._follow)
 
     def _job_changed(self, delta: Delta[TrainJob]) -> None:
         old, new = delta.old, delta.new
@@ -76,12 +79,25 @@ class Lifecycle:
             if created:
                 self._to_running.labels(runtime).observe(max(0.0, self._now() - seconds_of(created)))
 
-    def _job_set_changed(self, delta: Delta[StoredJobSet]) -> None:
-        if delta.old is not None and delta.new is not None and self._leads():
-            more = delta.new.status.restarts - delta.old.status.restarts
+    def _follow(self, watch: Watch, source: Source[Any]) -> None:
+        if watch.workload:
+            source.listen(lambda delta: self._workload_changed(watch, delta))
+
+    def _workload_changed(self, watch: Watch, delta: Delta[Any]) -> None:
+        if delta.old is None or delta.new is None or not self._leads():
+            return
+        job = self._jobs.store.get(key_of(delta.new))
+        if job is not None:
+            more = self._restarts_of(job, watch, delta.new) - self._restarts_of(job, watch, delta.old)
             if more > 0:
-                job = self._jobs.store.get(key_of(delta.new))
-                self._restarts.labels(_runtime(job) if job is not None else "").inc(more)
+                self._restarts.labels(_runtime(job)).inc(more)
+
+    def _restarts_of(self, job: TrainJob, watch: Watch, thing: Any) -> int:
+        try:
+            workload = self._kinds.workload_in(job, watch, thing)
+        except PipelineError:
+            return 0  # the reconciler says what is wrong
+        return workload.status.restarts if workload is not None else 0
 
 
 class _States(Collector):

@@ -46,6 +46,7 @@ from trainwright.operator.certificates import Policy
 from trainwright.operator.endpoints import health_application, metrics_application
 from trainwright.operator.guard import RuntimeGuard
 from trainwright.operator.keys import GeneratedKeys
+from trainwright.operator.kinds import Kinds
 from trainwright.operator.lifecycle import Lifecycle
 from trainwright.operator.metrics import OperatorMetrics
 from trainwright.operator.progress import ProgressServer, ProgressWriter
@@ -55,7 +56,7 @@ from trainwright.operator.serving import Server, ServingTLS
 from trainwright.operator.tokens import Tokens
 from trainwright.operator.trainjob import TrainJobReconciler
 from trainwright.operator.views import BY_RUNTIME, Views
-from trainwright.pipeline import Framework, KeyMaterial
+from trainwright.pipeline import Framework, KeyMaterial, Watch
 from trainwright.plugins import load
 
 READY_POLL_SECONDS = 0.2
@@ -97,11 +98,14 @@ class Operator:
         service = f"{config.cert_management.webhook_service_name}.{namespace}.svc"
         self._policy = policy or Policy(service)
         self._tls = ServingTLS(config.tls)
-        self._framework = framework or load(
-            enabled=config.plugins.enabled_plugins,
-            disabled=config.plugins.disabled_plugins,
-            directory=config.plugins.directory,
-            progress_server=f"https://{service}:{config.status_server.port}" if config.reports_progress else "",
+        self.kinds = Kinds(
+            framework
+            or load(
+                enabled=config.plugins.enabled_plugins,
+                disabled=config.plugins.disabled_plugins,
+                directory=config.plugins.directory,
+                progress_server=f"https://{service}:{config.status_server.port}" if config.reports_progress else "",
+            )
         )
         self._certificates = self._make_certificates()
         writer = client if self._election is None else Client(Fence(client.transport, self._leads))
@@ -109,13 +113,14 @@ class Operator:
         self._manager = Manager(
             writer,
             [self.train_jobs, *self._other_controllers(writer, unused_revision_seconds)],
+            tasks=[lambda: self.kinds.run(writer, self._clock)],
             lead=self._election.lead if self._election else None,
             clock=self._clock,
         )
         Lifecycle(
             self.metrics.registry,
             self.views.jobs,
-            self.views.job_sets,
+            self.kinds,
             now=self._client.server_time.now,
             leads=self._leads,
         )
@@ -152,30 +157,36 @@ class Operator:
         if not self._manager.is_synced:
             waiting = [str(source.resource.plural) for source in self._manager.sources if not source.is_synced]
             return f"waiting for the first list of: {', '.join(waiting)}"
+        if self.kinds.unanswered:
+            return f"waiting for the first answer about: {', '.join(self.kinds.unanswered)}"
         return ""
+
+    def use(self, framework: Framework) -> None:
+        """From now on these are the plugins: for the next build, the next status, the next admission."""
+        self.kinds.use(framework)
+        self._look_at_all_jobs()
 
     # Controllers
 
     def _train_job_controller(self, client: Client, keys: KeyMaterial) -> Controller:
         views = self.views
-        reconciler = TrainJobReconciler(client, views, self._framework, keys, ca_certificate=self._ca_certificate)
+        reconciler = TrainJobReconciler(client, views, self.kinds, keys, ca_certificate=self._ca_certificate)
         controller = self._controller(
             trainjob.CONTROLLER,
             reconciler.reconcile,
             [
                 Watches(views.jobs),
-                Watches(views.job_sets, itself),  # of the TrainJob's name, whoever owns it
-                Watches(views.config_maps, controlled_by("TrainJob")),
-                Watches(views.pod_groups, itself),
-                Watches(views.volcano_pod_groups, itself),
                 Watches(views.runtimes, self._unfinished_jobs_of("TrainingRuntime")),
                 Watches(views.cluster_runtimes, self._unfinished_jobs_of("ClusterTrainingRuntime")),
             ],
             kind="TrainJob.trainer.kubeflow.org",
         )
-        needed: list[Source[Any]] = [views.job_sets, views.pod_groups, views.volcano_pod_groups]
-        for source in needed:
-            source.listen_served(self._served)
+
+        def attach(watch: Watch, source: Source[Any]) -> None:
+            controller.listen_to(Watches(source, _train_jobs_of))
+            source.listen_answers(self._look_at_all_jobs)
+
+        self.kinds.attach(attach)
         return controller
 
     def _other_controllers(self, client: Client, unused_revision_seconds: float) -> Iterable[Controller]:
@@ -212,11 +223,8 @@ class Operator:
 
         return keys_of
 
-    def _served(self, served: bool) -> None:
-        """A type that children need came or went: every unfinished job has something to say about it."""
-        self._look_at_all_jobs()
-
     def _look_at_all_jobs(self) -> None:
+        """What all jobs may depend on has changed: a kind came or went, the CA was renewed."""
         for job in self.views.jobs.store:
             if not job.is_finished:
                 self.train_jobs.add(key_of(job))
@@ -281,7 +289,7 @@ class Operator:
                 while not self._tls.is_ready:
                     await self._clock.sleep(READY_POLL_SECONDS)
             if config.webhook.enable:
-                admission = webhooks.application(Admission(self._client, self._framework), self.metrics)
+                admission = webhooks.application(Admission(self._client, lambda: self.kinds.framework), self.metrics)
                 address = f"{config.webhook.host}:{config.webhook.port}"
                 await self._listen(servers, "webhook", admission, address, self._tls)
             if _is_on_with_tls(config):
@@ -296,7 +304,7 @@ class Operator:
         transport = self._client.transport
         limited = RateLimited(transport, qps=config.qps, burst=config.burst) if config.qps else transport
         writer = ProgressWriter(Client(limited), self._clock)
-        return ProgressServer(Tokens(self._client, self._clock), writer).application()
+        return ProgressServer(Tokens(self._client, self._clock, self.kinds.workload_resources), writer).application()
 
     async def _listen(
         self,
@@ -308,6 +316,14 @@ class Operator:
     ) -> None:
         server = await servers.enter_async_context(Server(app, address, tls))
         self.ports[name] = server.port
+
+
+def _train_jobs_of(thing: Any) -> Iterable[Key]:
+    """The TrainJob that controls an object, and the one whose name it has: that one may wait for the name."""
+    return {*_owner(thing), *itself(thing)}
+
+
+_owner = controlled_by("TrainJob")
 
 
 def _is_on_with_tls(config: Configuration) -> bool:

@@ -1,19 +1,21 @@
 """Whose token is it? Checks a progress report's token, and that its pod belongs to the TrainJob (D16).
 
 The API server itself judges the token (TokenReview): signature, issuer, expiry, audience, and that the pod it is
-bound to still exists. Then the pod's owners are followed, by uid: pod → Job → JobSet → TrainJob. A verdict is
-remembered for a minute, a refusal for a few seconds, so that a thousand reports cost a few requests.
+bound to still exists. Then the pod's owners are followed by uid up to the TrainJob: pod → Job → JobSet → TrainJob, or
+through whatever workload a plugin built. A verdict is remembered for a minute, a refusal for a few seconds, so that a
+thousand reports cost a few requests.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
 from trainwright.api.metadata import ObjectMeta, OwnerReference, PartialObjectMetadata
-from trainwright.api.resources import JOB_SETS, JOBS, PODS, TRAIN_JOBS, Resource
+from trainwright.api.resources import JOBS, PODS, TRAIN_JOBS, Resource
 from trainwright.client import Client, NotFound
 from trainwright.controlloop import Clock
 
@@ -22,6 +24,7 @@ GOOD_SECONDS = 60.0
 BAD_SECONDS = 5.0
 REMEMBERED = 10_000
 LONGEST_TOKEN = 8192
+LONGEST_CHAIN = 5  # owners from a pod to its TrainJob, both included
 
 
 class _User(msgspec.Struct, frozen=True):
@@ -50,9 +53,12 @@ def bearer(header: str | None) -> str:
 
 
 class Tokens:
-    def __init__(self, client: Client, clock: Clock) -> None:
+    """`workloads` gives the kinds that may stand between a TrainJob and its pods, besides Jobs."""
+
+    def __init__(self, client: Client, clock: Clock, workloads: Callable[[], Iterable[Resource]]) -> None:
         self._client = client
         self._clock = clock
+        self._workloads = workloads
         self._known: OrderedDict[tuple[str, str, str], tuple[bool, float]] = OrderedDict()
 
     async def may_report(self, token: str, namespace: str, name: str) -> bool:
@@ -92,17 +98,20 @@ class Tokens:
 
     async def _belongs(self, namespace: str, pod: str, uid: str, train_job: str) -> bool:
         """Follows controlling owners from the pod up; each step must be the very object that the reference means."""
+        above = {(it.group, it.kind): it for it in (*self._workloads(), JOBS, TRAIN_JOBS)}
         owner: OwnerReference | None = OwnerReference("v1", "Pod", pod, uid)
-        for resource in (PODS, JOBS, JOB_SETS, TRAIN_JOBS):
-            if owner is None or owner.kind != resource.kind:
-                return False
-            if resource is TRAIN_JOBS and owner.name != train_job:
+        resource: Resource | None = PODS
+        for _ in range(LONGEST_CHAIN):
+            if owner is None or resource is None or (resource is TRAIN_JOBS and owner.name != train_job):
                 return False
             metadata = await self._look(resource, owner.name, namespace)
             if metadata is None or metadata.uid != owner.uid:
                 return False
+            if resource is TRAIN_JOBS:
+                return True
             owner = metadata.controller
-        return True
+            resource = above.get((owner.api_version.rpartition("/")[0], owner.kind)) if owner is not None else None
+        return False
 
     async def _look(self, resource: Resource, name: str, namespace: str) -> ObjectMeta | None:
         try:

@@ -1,59 +1,49 @@
-"""The TrainJob reconciler (D4 to D7, D12, D14, D15, D18, D20, D25, D28).
+"""The TrainJob reconciler.
 
 In: a key. Out: the children that the pipeline wants exist and are this job's, and the status says what is so. Every
-decision is read from the API server; what is remembered between two passes only saves repeating a write that changed
-nothing (I8).
+decision is read from the API server or from stores that follow it; what is remembered between two passes only saves
+repeating a write that changed nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
-from trainwright.api.resources import JOB_SETS, TRAIN_JOBS
-from trainwright.api.times import moment_of
-from trainwright.api.trainjob import COMPLETE, FAILED, TrainJob
-from trainwright.client import ApiError, Client, Conflict, DeleteOptions, NotFound
-from trainwright.client.errors import TooManyRequests, UnknownOutcome, not_served
-from trainwright.controlloop import After, Done, Key, NotYet, Outcome, Source, key_of
-from trainwright.operator.applier import Applier, NotWritten
+from trainwright.api.metadata import ObjectMeta
+from trainwright.api.resources import TRAIN_JOBS
+from trainwright.api.trainjob import TrainJob
+from trainwright.client import ApiError, Client, Conflict, Forbidden, NotFound
+from trainwright.client.errors import BadRequest, Invalid, TooManyRequests, UnknownOutcome
+from trainwright.controlloop import After, Done, Key, NotYet, Outcome
+from trainwright.operator.applier import Applier, NotWritten, Replaced, WorkloadRefused
+from trainwright.operator.converged import Converged
+from trainwright.operator.ending import Ending, delete_workload
 from trainwright.operator.events import Events
-from trainwright.operator.revisions import TTL_ANNOTATION, Revisions, revision_of
+from trainwright.operator.kinds import Kinds, NotYetListed
+from trainwright.operator.revisions import Revision, Revisions
 from trainwright.operator.statuses import write_status
 from trainwright.operator.views import Views
 from trainwright.pipeline import (
-    Framework,
     KeyMaterial,
-    NamedWatch,
-    ObjectName,
     Observed,
     PipelineError,
+    Plan,
     RuntimeNotSupported,
     Workload,
+    WorkloadUnknown,
     build,
     status,
-    workload_of,
 )
 
 CONTROLLER = "trainjob_controller"
 COMPONENT = "trainer-trainjob-controller"
 CREATION_FAILED = "TrainJobResourcesCreationFailed"
-CLEAN_UP_SECONDS = 10.0
 EVENT_ERROR_LENGTH = 950
 
-
-class _Built(msgspec.Struct, frozen=True):
-    """What was last written for a job: while none of it has changed, writing again would change nothing."""
-
-    uid: str
-    generation: int
-    job_set_uid: str
-    job_set_generation: int
-    config_maps: dict[str, str]  # name → version
-    ca_certificate: str
+Problem = PipelineError | str | None
 
 
 class TrainJobReconciler:
@@ -61,178 +51,158 @@ class TrainJobReconciler:
         self,
         client: Client,
         views: Views,
-        framework: Framework,
+        kinds: Kinds,
         keys: KeyMaterial,
         *,
-        now: Callable[[], datetime] | None = None,
         ca_certificate: Callable[[], str] = lambda: "",
     ) -> None:
         self._client = client
         self._views = views
-        self._framework = framework
+        self._kinds = kinds
         self._keys = keys
-        self._revisions = Revisions(client, views.revisions.store)
-        self._applier = Applier(client)
-        self._events = Events(client, COMPONENT)
-        self._now = now or (lambda: datetime.fromtimestamp(client.server_time.now(), UTC))
         self._ca_certificate = ca_certificate
-        self._built: dict[Key, _Built] = {}
+        self._revisions = Revisions(client, views.revisions.store)
+        self._applier = Applier(client, kinds.resource_of)
+        self._events = Events(client, COMPONENT)
+        self._ending = Ending(client, views, self._now)
+        self._converged = Converged(kinds)
 
     async def reconcile(self, key: Key) -> Outcome:
         job = self._views.jobs.store.get(key)
         if job is None or job.is_being_deleted or not job.is_ours:
-            self._built.pop(key, None)
+            self._converged.forget(key)
             return Done()
-        job_set = self._job_set_of(job)
+        try:
+            workload = self._kinds.workload_of(job)
+        except NotYetListed:
+            return Done()  # the list wakes every job
+        except WorkloadUnknown as error:
+            if job.is_finished:
+                return await self._ending.clean_up(job, None)
+            return await self._explain(job, None, error)
         if job.is_finished:
-            return await self._clean_up(job, job_set)
-        if job_set is not None and (job_set.metadata.is_being_deleted or self._is_converged(job, job_set)):
-            return await self._write_status(job, job_set)  # a JobSet on its way out is built anew when it is gone
+            self._converged.forget(key)
+            await self._write_status(job, workload)
+            return await self._ending.clean_up(job, workload)
+        if workload is not None and self._is_settled(job, workload):
+            return await self._write_status(job, workload)
         live = await self._read_live(job)
         if live is None:
             return Done()  # gone or replaced: the watch will tell
+        return await self._go_on(live, workload)
+
+    async def _go_on(self, job: TrainJob, workload: Workload | None) -> Outcome:
+        """Bring the children to what they should be, and say how far that came."""
         try:
-            revision, job_set = await self._converge(live)
+            revision, workload = await self._converge(job, workload)
+        except NotYetListed:
+            return Done()
         except RuntimeNotSupported as error:
-            return await self._write_status(live, job_set, problem=error)
+            return await self._write_status(job, workload, problem=error)
         except (PipelineError, NotWritten) as error:
-            return await self._explain(live, job_set, error)
-        return await self._write_status(live, job_set, revision=revision)
+            return await self._explain(job, workload, error)
+        return await self._write_status(job, workload, revision=revision)
 
     # Converging
 
-    async def _converge(self, job: TrainJob) -> tuple[str, Workload | None]:
-        """Resolve, build, write. Returns the name of the revision that the job runs from, and its JobSet."""
+    def _is_settled(self, job: TrainJob, workload: Workload) -> bool:
+        """Nothing is to be written. A workload on its way out is built anew when it is gone; one that has ended is
+        left as it is.
+        """
+        if workload.metadata.is_being_deleted or workload.status.is_finished:
+            return True
+        return self._converged.holds(job, workload, self._ca_certificate())
+
+    async def _converge(self, job: TrainJob, workload: Workload | None) -> tuple[str, Workload | None]:
+        """Resolve, build, write. Returns the name of the revision that the job runs from, and its workload."""
+        revision = await self._bind(job, workload)
+        observed = await self._observe(job, workload, revision)
+        plan = build(job, revision.runtime, observed, self._kinds.framework, self._keys)  # pure
+        self._kinds.check(plan)
+        try:
+            written = await self._applier.write(plan, job, observed.workload)
+        except WorkloadRefused as error:
+            if observed.workload is None or not await self._make_room(job, observed.workload, plan, error):
+                raise
+            return revision.name, workload  # it is built anew when it is gone
+        if written.workload is not None and plan.workload is not None:
+            workload = self._kinds.workload_from(job, plan.workload[0], written.workload)
+        self._converged.remember(job, workload, plan, written, observed.ca_certificate)
+        return revision.name, workload
+
+    async def _bind(self, job: TrainJob, workload: Workload | None) -> Revision:
+        """The runtime as this job uses it."""
         if job.spec is None:
             raise RuntimeNotSupported("")
-        if not self._views.job_sets.is_served:
-            raise PipelineError(not_served(JOB_SETS.group_resource))
-        job_set = self._job_set_of(job)
         try:
-            revision = await self._revisions.ensure(job, job_set)
+            return await self._revisions.ensure(job, workload)
         except ApiError as error:
             if isinstance(error, (Conflict, TooManyRequests, UnknownOutcome)):
                 raise
             raise NotWritten("ControllerRevision for TrainJob", job.metadata.name, error) from error
-        children, taken = self._names_of(job)
-        observed = Observed(
-            workload=job_set,
-            children=children,
-            taken=taken,
+
+    async def _observe(self, job: TrainJob, workload: Workload | None, revision: Revision) -> Observed:
+        """What the decision depends on: the stores, and, where a workload is about to be changed, how it is stored."""
+        if workload is not None and (workload.status.is_suspended or job.is_suspended):
+            workload = await self._read_stored(workload)
+        return Observed(
+            workload=workload,
+            children=self._kinds.children_of(job),
+            taken=self._kinds.taken_from(job),
             ca_certificate=self._ca_certificate(),
             runtime_revision=revision.name,
         )
-        plan = build(job, revision.runtime, observed, self._framework, self._keys)  # pure
+
+    async def _read_stored(self, workload: Workload) -> Workload:
+        metadata = workload.metadata
         try:
-            applied = await self._applier.apply(plan.objects, job, has_job_set=job_set is not None)
-        except NotWritten as error:
-            if job_set is None or not error.is_about_immutability or not job_set.status.is_at_rest:
-                raise
-            await self._delete(job_set)  # nothing of it runs: a JobSet as it is wanted now takes its place
-            return revision.name, job_set
-        if applied.job_set is not None:
-            job_set = workload_of(job, [(self._named(), applied.job_set)], self._framework)
-        self._remember(job, job_set, applied.config_maps, observed.ca_certificate)
-        return revision.name, job_set
+            stored = await self._client.get(workload.resource, metadata.name, metadata.namespace)
+        except NotFound as error:
+            raise Replaced(str(error)) from error
+        live = msgspec.convert(stored["metadata"], ObjectMeta)
+        if live.uid != metadata.uid:
+            raise Replaced(f'{workload.resource.kind} "{metadata.name}" was replaced')
+        return msgspec.structs.replace(workload, metadata=live, stored=stored)
 
-    def _is_converged(self, job: TrainJob, job_set: Workload) -> bool:
-        """What we last built is there as we left it; while the JobSet runs, that it is there is enough."""
-        built = self._built.get(key_of(job))
-        if built is None or built.uid != job.metadata.uid or built.ca_certificate != self._ca_certificate():
+    async def _make_room(self, job: TrainJob, workload: Workload, plan: Plan, error: WorkloadRefused) -> bool:
+        """The API server refuses to change the workload. Where it would accept it as a new object, and nobody loses
+        anything by it, the old one is deleted.
+        """
+        if plan.workload is None or not isinstance(error.error, (BadRequest, Forbidden, Invalid)):
             return False
-        if any(self._version_of_config_map(job, name) != version for name, version in built.config_maps.items()):
+        if not await self._applier.could_be_created(plan.workload[1], job, workload.metadata):
             return False
-        if not job.is_suspended and not job_set.status.is_suspended:
-            return True
-        return (built.generation, built.job_set_uid, built.job_set_generation) == (
-            job.metadata.generation,
-            job_set.metadata.uid,
-            job_set.metadata.generation,
-        )
-
-    def _remember(
-        self, job: TrainJob, job_set: Workload | None, config_maps: dict[str, str], ca_certificate: str
-    ) -> None:
-        if job_set is not None:
-            ours, theirs = job.metadata, job_set.metadata
-            self._built[key_of(job)] = _Built(
-                ours.uid, ours.generation, theirs.uid, theirs.generation, config_maps, ca_certificate
+        if workload.status.owns_claims:
+            kind = workload.resource.kind
+            raise PipelineError(
+                f"{error}. A new {kind} would be accepted, but deleting this one would delete its"
+                f" PersistentVolumeClaims: take the change back, or save their data and delete the {kind} yourself"
             )
-
-    # Ending
-
-    async def _clean_up(self, job: TrainJob, job_set: Workload | None) -> Outcome:
-        """Finished is a latch (D7). Repeats until nothing of the job runs (D6); then its time to live counts (D28)."""
-        self._built.pop(key_of(job), None)
-        outcome = await self._write_status(job, job_set)
-        if job_set is not None and not job_set.status.is_finished:
-            if not job_set.metadata.is_being_deleted:
-                await self._delete(job_set)
-            return After(CLEAN_UP_SECONDS)
-        remaining = self._time_to_live(job, job_set)
-        if remaining is None:
-            return outcome
-        if remaining > 0:
-            return After(remaining)
-        options = DeleteOptions(
-            uid=job.metadata.uid, resource_version=job.metadata.resource_version, propagation="Background"
-        )
-        try:
-            await self._client.delete(TRAIN_JOBS, job.metadata.name, job.metadata.namespace, options)
-        except NotFound:
-            pass
-        return Done()
-
-    async def _delete(self, job_set: Workload) -> None:
-        metadata = job_set.metadata
-        options = DeleteOptions(uid=metadata.uid, propagation="Background")
-        try:
-            await self._client.delete(JOB_SETS, metadata.name, metadata.namespace, options)
-        except NotFound:
-            pass
-
-    def _time_to_live(self, job: TrainJob, job_set: Workload | None) -> float | None:
-        """Seconds until the finished job is to be deleted; None when it is to stay."""
-        text = job.metadata.annotation(TTL_ANNOTATION) or self._time_to_live_of_runtime(job, job_set)
-        if text is None or not text.isdecimal():
-            return None
-        end = next((c for kind in (COMPLETE, FAILED) if (c := job.condition(kind)) and c.is_true), None)
-        if end is None:
-            return None
-        lived = (self._now() - moment_of(end.last_transition_time)).total_seconds()
-        return max(0.0, int(text) - lived)
-
-    def _time_to_live_of_runtime(self, job: TrainJob, job_set: Workload | None) -> str | None:
-        """The runtime's word as the job met it, or, when that revision is gone already, as it is now."""
-        namespace, ref = job.metadata.namespace, job.spec.runtime_ref if job.spec else None
-        found = self._views.revisions.store.get(Key(namespace, revision_of(job, job_set)))
-        if found is None and ref is not None and ref.kind == "TrainingRuntime":
-            found = self._views.runtimes.store.get(Key(namespace, ref.name))
-        elif found is None and ref is not None:
-            found = self._views.cluster_runtimes.store.get(Key("", ref.name))
-        return found.metadata.annotation(TTL_ANNOTATION) if found is not None else None
+        if not workload.status.is_at_rest:
+            return False
+        await delete_workload(self._client, workload)
+        return True
 
     # Telling
 
     async def _write_status(
-        self, job: TrainJob, job_set: Workload | None, *, revision: str = "", problem: PipelineError | str | None = None
+        self, job: TrainJob, workload: Workload | None, *, revision: str = "", problem: Problem = None
     ) -> Outcome:
-        """Status last, once, and only when it says something new (I6). At the deadline the JobSet goes with it."""
-        update = status(
-            job, job_set.status if job_set else None, self._now(), runtime_revision=revision, problem=problem
-        )
+        """Status last, once, and only when it says something new. At the deadline the workload goes with it."""
+        seen = workload.status if workload is not None else None
+        update = status(job, seen, self._now(), runtime_revision=revision, problem=problem)
         await write_status(self._client, job, update.status)
-        if update.delete_workload and job_set is not None:
+        if update.delete_workload:
             return After(1.0)  # finished now: the pass that sees the stored status cleans up
         return Done() if update.look_again_after is None else After(update.look_again_after)
 
-    async def _explain(self, job: TrainJob, job_set: Workload | None, error: PipelineError | NotWritten) -> Outcome:
-        """Says in an event and in the status why the job does not go on, and comes back with growing delay (D20)."""
+    async def _explain(self, job: TrainJob, workload: Workload | None, error: PipelineError | NotWritten) -> Outcome:
+        """Says in an event and in the status why the job does not go on, and comes back with growing delay."""
         text = str(error)
         short = text[:EVENT_ERROR_LENGTH] + (" ..." if len(text) > EVENT_ERROR_LENGTH else "")
         note = f"TrainJob resources reconciliation failed: {short}"
         await self._events.tell(TRAIN_JOBS, job.metadata, CREATION_FAILED, note)
-        outcome = await self._write_status(job, job_set, problem=text)
+        outcome = await self._write_status(job, workload, problem=error if isinstance(error, PipelineError) else text)
         within = outcome.seconds if isinstance(outcome, After) else None  # a deadline runs on
         raise NotYet(text, within=within) from (error.error if isinstance(error, NotWritten) else error)
 
@@ -247,29 +217,6 @@ class TrainJobReconciler:
         same = live.metadata.uid == job.metadata.uid
         return live if same and live.is_ours and not live.is_being_deleted and not live.is_finished else None
 
-    def _named(self) -> NamedWatch:
-        return next(named for named in self._framework.watches if named.watch.resource is JOB_SETS)
-
-    def _job_set_of(self, job: TrainJob) -> Workload | None:
-        found = self._views.job_sets.store.get(key_of(job))
-        return workload_of(job, [(self._named(), found)], self._framework) if found is not None else None
-
-    def _names_of(self, job: TrainJob) -> tuple[frozenset[ObjectName], frozenset[ObjectName]]:
-        """Of the objects with the job's name, those that are this job's and those that are somebody else's."""
-        ours: set[ObjectName] = set()
-        theirs: set[ObjectName] = set()
-        sources: tuple[Source[Any], ...] = (
-            self._views.job_sets,
-            self._views.pod_groups,
-            self._views.volcano_pod_groups,
-        )
-        for source in sources:
-            found = source.store.get(key_of(job))
-            if found is not None:
-                name = ObjectName(source.resource.api_version, source.resource.kind, job.metadata.name)
-                (ours if found.metadata.is_controlled_by(job.metadata.uid) else theirs).add(name)
-        return frozenset(ours), frozenset(theirs)
-
-    def _version_of_config_map(self, job: TrainJob, name: str) -> str | None:
-        found = self._views.config_maps.store.get(Key(job.metadata.namespace, name))
-        return found.metadata.resource_version if found is not None else None
+    def _now(self) -> datetime:
+        """By the API server's clock."""
+        return datetime.fromtimestamp(self._client.server_time.now(), UTC)

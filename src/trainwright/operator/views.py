@@ -1,8 +1,8 @@
-"""What the operator keeps in memory of each kind: only what a decision reads.
+"""What the operator keeps in memory of its own kinds: only what a decision reads. `kinds` has those of plugins.
 
 A TrainJob's spec can be many kilobytes of commands and patches that matter only when its children are built. The
-store keeps it without them, and whoever builds reads the TrainJob live; that read is also what
-keeps a stale store from acting for a job that is gone.
+store keeps it without them, and whoever builds reads the TrainJob live; that read is also what keeps a stale store
+from acting for a job that is gone.
 """
 
 from __future__ import annotations
@@ -15,19 +15,14 @@ import msgspec
 from trainwright.api.metadata import ObjectMeta, PartialObjectMetadata
 from trainwright.api.resources import (
     CLUSTER_TRAINING_RUNTIMES,
-    CONFIG_MAPS,
     CONTROLLER_REVISIONS,
-    JOB_SETS,
-    POD_GROUPS,
     TRAIN_JOBS,
     TRAINING_RUNTIMES,
-    VOLCANO_POD_GROUPS,
     Resource,
 )
 from trainwright.api.trainjob import RuntimeRef, TrainJob, TrainJobSpec
 from trainwright.controlloop import Source
 from trainwright.pipeline.ownership import BUILT_BY_US
-from trainwright.plugins.jobset import StoredJobSet
 
 BY_RUNTIME = "runtime"
 BY_RUNTIME_LABEL = "runtime label"
@@ -53,10 +48,6 @@ def thin_train_job(job: TrainJob) -> TrainJob:
             managed_by=spec.managed_by,
         )
     return msgspec.structs.replace(job, metadata=thin_metadata(job.metadata), spec=spec)
-
-
-def thin_job_set(job_set: StoredJobSet) -> StoredJobSet:
-    return msgspec.structs.replace(job_set, metadata=thin_metadata(job_set.metadata))
 
 
 def thin_partial(thing: PartialObjectMetadata) -> PartialObjectMetadata:
@@ -90,7 +81,7 @@ def revision_labels_of(revision: PartialObjectMetadata) -> Iterable[str]:
 
 
 class Views:
-    """The operator's sources, each shared by whoever needs it."""
+    """The sources of TrainJobs, runtimes and revisions, each shared by whoever needs it."""
 
     def __init__(self) -> None:
         self.jobs: Source[TrainJob] = Source(
@@ -99,10 +90,8 @@ class Views:
             thin=thin_train_job,
             indexes={BY_RUNTIME: runtimes_of, BY_RUNTIME_LABEL: runtime_labels_of},
         )
-        self.job_sets: Source[StoredJobSet] = Source(JOB_SETS, StoredJobSet, thin=thin_job_set)
         self.runtimes: Source[PartialObjectMetadata] = _metadata(TRAINING_RUNTIMES)
         self.cluster_runtimes: Source[PartialObjectMetadata] = _metadata(CLUSTER_TRAINING_RUNTIMES)
-        self.config_maps: Source[PartialObjectMetadata] = _metadata(CONFIG_MAPS, label_selector=BUILT_BY_US)
         self.revisions: Source[PartialObjectMetadata] = Source(
             CONTROLLER_REVISIONS,
             PartialObjectMetadata,
@@ -111,9 +100,7 @@ class Views:
             indexes={BY_RUNTIME_LABEL: revision_labels_of},
             thin=thin_partial,
         )
-        self.pod_groups: Source[PartialObjectMetadata] = _metadata(POD_GROUPS)
-        self.volcano_pod_groups: Source[PartialObjectMetadata] = _metadata(VOLCANO_POD_GROUPS)
 
 
-def _metadata(resource: Resource, label_selector: str | None = None) -> Source[PartialObjectMetadata]:
-    return Source(resource, PartialObjectMetadata, metadata_only=True, label_selector=label_selector, thin=thin_partial)
+def _metadata(resource: Resource) -> Source[PartialObjectMetadata]:
+    return Source(resource, PartialObjectMetadata, metadata_only=True, thin=thin_partial)

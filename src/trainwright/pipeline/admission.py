@@ -1,9 +1,10 @@
-"""What an API server with our webhooks would answer to an object, offline.
+"""What an API server with our webhooks answers to an object.
 
-The order is theirs: unknown fields, defaults, the mutating webhook, schema and rules, the validating
-webhook. Where a server stops at the first stage that refuses, this goes on as long as the object can be read at all,
-so that a user sees every fault at once; `Answer.messages` still holds each stage's message as the server would word
-it.
+`runtime_needed` and `judge` are the validating webhook's flow for a TrainJob; the operator calls them with what it
+found in the cluster. `admit_trainjob` and `admit_runtime` play the whole API server offline, in its order: unknown
+fields, defaults, the mutating webhook, schema and rules, the validating webhook. Where a server stops at the first
+stage that refuses, these go on as long as the object can be read at all, so that a user sees every fault at once;
+`Answer.messages` still holds each stage's message as the server would word it.
 """
 
 from __future__ import annotations
@@ -47,6 +48,45 @@ class Answer(NamedTuple):
     errors: list[FieldError]
     messages: list[str]
     warnings: list[str]
+
+
+class Found(NamedTuple):
+    """What a judgement needs besides the TrainJob."""
+
+    runtime: TrainingRuntime | None
+    """The runtime to judge by; None when there is none."""
+    cause: str = ""
+    """Why there is none, in the API server's words."""
+    observed: Observed = Observed()
+
+
+def runtime_needed(job: TrainJob, old: TrainJob | None) -> RuntimeRef | None:
+    """The runtime that a TrainJob is judged by, for the caller to find; None when it is admitted without one.
+
+    Raises `RuntimeNotSupported`.
+    """
+    if job.spec is None:
+        raise RuntimeNotSupported("")
+    runtime_kind(job.spec.runtime_ref)
+    return job.spec.runtime_ref if needs_runtime(job, old) else None
+
+
+def needs_priority_classes(runtime: TrainingRuntime) -> bool:
+    """Whether a TrainJob of this runtime is judged by the PriorityClasses there are."""
+    gang = runtime.spec.pod_group_policy if runtime.spec else None
+    return gang is not None and gang.volcano is not None
+
+
+def judge(job: TrainJob, old: TrainJob | None, found: Found | None, framework: Framework) -> Verdict:
+    """The validating webhook's verdict. `found` is None where `runtime_needed` asked for nothing.
+
+    Raises `PipelineError`, whose text is a refusal too.
+    """
+    if found is None or job.spec is None:
+        return Verdict([], [])
+    if found.runtime is None:
+        return Verdict([runtime_not_found(job.spec.runtime_ref, found.cause)], [])
+    return validate_trainjob(job, found.runtime, old, found.observed, framework)
 
 
 class Lookup(NamedTuple):
@@ -95,29 +135,14 @@ def admit_trainjob(
     except msgspec.ValidationError as error:
         answer.messages.append(str(error))
         return answer
-    _add(answer, value, _judge(job, before, lookup, framework, answer.messages))
-    return answer
-
-
-def _judge(job: TrainJob, old: TrainJob | None, lookup: Lookup, framework: Framework, messages: list[str]) -> Verdict:
-    ref = job.spec.runtime_ref if job.spec is not None else None
     try:
-        if ref is None:
-            raise RuntimeNotSupported("")
-        runtime_kind(ref)
-    except RuntimeNotSupported as error:
-        messages.append(denied("TrainJob", str(error)))
-        return Verdict([], [])
-    if not needs_runtime(job, old):
-        return Verdict([], [])
-    runtime = lookup.runtime(ref, job.metadata.namespace)
-    if runtime is None:
-        return Verdict([runtime_not_found(ref)], [])
-    try:
-        return validate_trainjob(job, runtime, old, lookup.observed, framework)
+        ref = runtime_needed(job, before)
+        runtime = lookup.runtime(ref, job.metadata.namespace) if ref is not None else None
+        found = Found(runtime, observed=lookup.observed) if ref is not None else None
+        _add(answer, value, judge(job, before, found, framework))
     except PipelineError as error:
-        messages.append(denied("TrainJob", str(error)))
-        return Verdict([], [])
+        answer.messages.append(denied("TrainJob", str(error)))
+    return answer
 
 
 def denied(kind: str, reason: str) -> str:

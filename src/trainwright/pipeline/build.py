@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from trainwright.api.resources import CONFIG_MAPS, SECRETS
+from trainwright.api.resources import CONFIG_MAPS, SECRETS, Resource
 from trainwright.api.runtime import TrainingRuntime
 from trainwright.api.trainjob import RuntimeRef, TrainJob
 from trainwright.api.wellknown import RUNTIME_REVISION
@@ -23,7 +23,7 @@ from trainwright.pipeline.errors import NameTaken, PluginFailed, RuntimeNotSuppo
 from trainwright.pipeline.framework import Framework
 from trainwright.pipeline.info import Info, make_info
 from trainwright.pipeline.ownership import own
-from trainwright.pipeline.plan import Apply, CreateOnce, Intention, KeyMaterial, ObjectName, Observed, Plan, Repair
+from trainwright.pipeline.plan import CreateOnce, Intention, KeyMaterial, ObjectName, Observed, Plan, Repair
 from trainwright.pipeline.provenance import NO_TRACE, PLUGIN, TRAIN_JOB, Origin, Tracer
 from trainwright.pipeline.workload import WORKLOAD_ANNOTATION
 
@@ -61,7 +61,7 @@ def build(
         own(intention.object, job)
     trace.mark(Origin(TRAIN_JOB, name, "metadata.name"))
     for plugin, intention in built:
-        if _is_workload(intention):
+        if intention.workload:
             _sign(intention, plugin, observed)
             trace.mark(Origin(PLUGIN, plugin, "build"))
     due = [(plugin, intention) for plugin, intention in built if _is_due(intention, info)]
@@ -75,24 +75,29 @@ def build(
         repaired={
             ObjectName.of(intention.object): intention.repair
             for _, intention in built
-            if not _is_workload(intention) and intention.repair is not Repair.NEVER
+            if not intention.workload and intention.repair is not Repair.NEVER
+        },
+        needs={
+            (intention.object["apiVersion"], intention.object["kind"]): plugin
+            for plugin, intention in built
+            if not _is_secret(intention)
         },
     )
 
 
 def _settled(intention: Intention) -> Intention:
     """A Secret is created when a workload starts, and never read, applied or repaired."""
-    if _is_of(intention, SECRETS.api_version, SECRETS.kind):
+    if _is_secret(intention):
         return CreateOnce(intention.object, Repair.NEVER)
     return intention
 
 
 def _order(intention: Intention) -> int:
-    if _is_workload(intention):
+    if intention.workload:
         return 3
-    if _is_of(intention, CONFIG_MAPS.api_version, CONFIG_MAPS.kind):
+    if _is_of(intention, CONFIG_MAPS):
         return 0
-    return 1 if _is_of(intention, SECRETS.api_version, SECRETS.kind) else 2
+    return 1 if _is_secret(intention) else 2
 
 
 def _check(built: Iterable[tuple[str, Intention]], job: TrainJob, framework: Framework) -> None:
@@ -101,9 +106,9 @@ def _check(built: Iterable[tuple[str, Intention]], job: TrainJob, framework: Fra
     for plugin, intention in built:
         api_version, kind, name = ObjectName.of(intention.object)
         named = [it for it in framework.watches if it.watch.is_of(api_version, kind)]
-        if not named and not _is_of(intention, SECRETS.api_version, SECRETS.kind):
+        if not named and not _is_secret(intention):
             _refuse(plugin, framework, f"it builds a {kind} of {api_version}, which no plugin names in watches()")
-        if _is_workload(intention):
+        if intention.workload:
             workloads.append(plugin)
             if not any(it.plugin == plugin and it.watch.workload for it in named):
                 _refuse(plugin, framework, f"its watches() do not say that a {kind} of {api_version} is a workload")
@@ -128,16 +133,16 @@ def _sign(intention: Intention, plugin: str, observed: Observed) -> None:
 
 def _is_due(intention: Intention, info: Info) -> bool:
     """Whether the object is written now; the table at the top of this file."""
-    if _is_workload(intention) or intention.repair is Repair.NEVER:
+    if intention.workload or intention.repair is Repair.NEVER:
         return not info.workload_is_running
     if intention.repair is Repair.MISSING:
         return info.job.is_suspended or ObjectName.of(intention.object) not in info.observed.children
     return True
 
 
-def _is_workload(intention: Intention) -> bool:
-    return isinstance(intention, Apply) and intention.workload
+def _is_secret(intention: Intention) -> bool:
+    return _is_of(intention, SECRETS)
 
 
-def _is_of(intention: Intention, api_version: str, kind: str) -> bool:
-    return bool(intention.object["apiVersion"] == api_version and intention.object["kind"] == kind)
+def _is_of(intention: Intention, resource: Resource) -> bool:
+    return bool((intention.object["apiVersion"], intention.object["kind"]) == (resource.api_version, resource.kind))

@@ -24,7 +24,7 @@ from trainwright.api.resources import SECRETS
 from trainwright.api.trainjob import COMPLETE, FAILED, TrainJob
 from trainwright.pipeline.errors import PipelineError, PluginFailed
 from trainwright.pipeline.info import Info
-from trainwright.pipeline.plan import Intention
+from trainwright.pipeline.plan import Apply, CreateOnce, Intention
 from trainwright.pipeline.provenance import PLUGIN, Origin
 from trainwright.pipeline.workload import Watch, WorkloadStatus
 from trainwright.schema.errors import FieldError
@@ -181,6 +181,8 @@ class Framework:
         """The objects of every plugin, each with the name of the plugin."""
         for plugin in self._build:
             for intention in _call(plugin, "build", info, plugin.build, info, info.job):
+                if not _is_object(intention):
+                    raise PluginFailed(plugin.name, "build", f"it gave {intention!r}, which is no object to write")
                 yield plugin.name, intention
 
     def validate(self, info: Info, old: TrainJob | None) -> Iterator[FieldError | str]:
@@ -199,6 +201,14 @@ class Framework:
         if status.end is not None and not (status.end.type in (COMPLETE, FAILED) and status.end.is_true):
             raise PluginFailed(plugin, "status", f"an end is a true {COMPLETE} or {FAILED}, not {status.end.type}")
         return status
+
+
+def _is_object(intention: Any) -> bool:
+    if not isinstance(intention, (Apply, CreateOnce)) or not isinstance(intention.object, dict):
+        return False
+    metadata = intention.object.get("metadata")
+    names = (intention.object.get("apiVersion"), intention.object.get("kind"))
+    return isinstance(metadata, dict) and all(isinstance(it, str) and it for it in (*names, metadata.get("name")))
 
 
 def _check(watch: Watch, *, reports: bool) -> None:

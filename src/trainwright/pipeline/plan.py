@@ -8,7 +8,7 @@ writing is the caller's part.
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import msgspec
 
@@ -78,10 +78,11 @@ class Apply(msgspec.Struct, frozen=True):
 
 
 class CreateOnce(msgspec.Struct, frozen=True):
-    """Create this object; if it is there already it is left as it is."""
+    """Create this object; if it is there already it is left as it is. It is never a workload."""
 
     object: Json
     repair: Repair = Repair.MISSING
+    workload: ClassVar[bool] = False
 
 
 Intention = Apply | CreateOnce
@@ -96,11 +97,14 @@ class Plan(msgspec.Struct, frozen=True):
     warnings: list[str]
     repaired: dict[ObjectName, Repair] = {}
     """Every object that belongs beside the running workload, written now or not."""
+    needs: dict[tuple[str, str], str] = {}
+    """Every kind of object that was built, by apiVersion and kind, with the plugin that built it; Secrets aside."""
 
     @property
-    def workload(self) -> Json | None:
-        """The workload, where it is to be written."""
-        return next((it.object for it in self.objects if isinstance(it, Apply) and it.workload), None)
+    def workload(self) -> tuple[str, Json] | None:
+        """The workload and the plugin that built it, where it is to be written."""
+        pairs = zip(self.built_by, self.objects, strict=True)
+        return next(((plugin, it.object) for plugin, it in pairs if it.workload), None)
 
 
 MASK = "<generated>"

@@ -38,8 +38,8 @@ class Verdict(NamedTuple):
 
 
 def needs_runtime(job: TrainJob, old: TrainJob | None) -> bool:
-    """Whether this request can be judged without the runtime: one that changes nothing it speaks of must not be
-    refused.
+    """Whether this request is judged by the runtime. An update that changes nothing the runtime has a say in, or
+    that comes after the job's end, must go through though the runtime is gone.
     """
     if old is None:
         return True

@@ -234,16 +234,16 @@ async def test_a_type_that_is_not_served_blocks_nobody_and_comes_alive_by_itself
     world.controller.watches.append(Watches(other))
     other.listen(lambda delta: world.controller.add(Key("jobset", "")))
     served: list[bool] = []
-    other.listen_served(served.append)
+    other.listen_answers(lambda: served.append(not other.trouble))
     world.manager = Manager(Client(world.server), [world.controller], clock=world.clock)
     world.server.fail = lambda request: absent if "jobsets" in request.path else None
     world.server.put("a")
     async with world:
         assert world.seen == [Key("ns", "a")]
-        assert not other.is_served
+        assert other.trouble.startswith("jobsets.jobset.x-k8s.io is not served")
         world.server.fail = lambda request: None
         await world.clock.advance(7)
-        assert other.is_served
+        assert not other.trouble
         assert len(other.store) == 1
         world.server.fail = lambda request: absent if "jobsets" in request.path else None
         world.server.cut()

@@ -75,6 +75,12 @@ class MemoryApi:
     def remove(self, plural: str, name: str, namespace: str = "ns") -> None:
         self._delete((plural, namespace, name))
 
+    def cut(self, plural: str) -> None:
+        """Every watch of this kind ends, as it does every few minutes."""
+        for kind, _, _, queue in self._watches:
+            if kind == plural:
+                queue.put_nowait(b"")
+
     @property
     def writes(self) -> list[Request]:
         return [request for request in self.log if request.is_write]
@@ -100,6 +106,10 @@ class MemoryApi:
         match = _PATH.match(request.path)
         assert match is not None
         query = dict(request.query)
+        if self.refuse_next is not None:
+            failure, self.refuse_next = self.refuse_next, None
+            yield _Refused(failure)
+            return
         queue: asyncio.Queue[bytes] = asyncio.Queue()
         entry = (match["plural"], match["namespace"], query.get("labelSelector"), queue)
         self._watches.append(entry)
@@ -134,6 +144,8 @@ class MemoryApi:
             return self._apply(plural, namespace, name, body, query["fieldManager"])
         current = self._find(plural, namespace, name)
         self._check(current, body["metadata"])
+        if dry:
+            return self._ok(current)
         if match["sub"] == "status":
             body = {"status": body.get("status")}
         else:
@@ -190,10 +202,9 @@ class MemoryApi:
         old = self.objects.get(key)
         metadata = body["metadata"]
         metadata["resourceVersion"] = str(next(self._version))
-        if old is None:
-            metadata["generation"] = 1
-        elif old.get("spec") != body.get("spec"):
-            metadata["generation"] = old["metadata"]["generation"] + 1
+        if "spec" in body:  # the others have none: a ConfigMap, a ControllerRevision
+            before = old["metadata"].get("generation", 0) if old else 0
+            metadata["generation"] = before if old and old.get("spec") == body["spec"] else before + 1
         self.objects[key] = body
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
             self._delete(key)
@@ -226,6 +237,15 @@ class MemoryApi:
         return datetime.fromtimestamp(self.clock.wall(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+class _Refused:
+    def __init__(self, failure: Failure) -> None:
+        self._answer = failure.answer()
+        self.status, self.headers = self._answer.status, self._answer.headers
+
+    async def read(self) -> bytes:
+        return self._answer.body
+
+
 class _Stream:
     def __init__(self, queue: asyncio.Queue[bytes]) -> None:
         self.status = 200
@@ -236,8 +256,8 @@ class _Stream:
         return b""
 
     async def lines(self) -> AsyncIterator[bytes]:
-        while True:
-            yield await self._queue.get()
+        while line := await self._queue.get():
+            yield line
 
 
 def _selected(thing: Json, selector: str | None) -> bool:

@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter
 
+from trainwright.api.resources import JOB_SETS
 from trainwright.client import Client
 from trainwright.client.requests import Request
 from trainwright.client.transport import Answer
@@ -51,6 +52,9 @@ async def test_alive_from_the_start_and_ready_when_nothing_is_missing() -> None:
         assert await fetch(f"{url}/readyz") == (200, "ok")
 
 
+API_VERSIONS = {"Job": "batch/v1", "JobSet": "jobset.x-k8s.io/v1alpha2", "TrainJob": "trainer.kubeflow.org/v1alpha1"}
+
+
 class Reviewer:
     """An API server that knows two tokens, one of which may scrape; and a pod, its owners, and nothing else."""
 
@@ -85,7 +89,7 @@ class Reviewer:
         if owner := self.owners[what]:
             kind, name, uid = owner
             metadata["ownerReferences"] = [
-                {"apiVersion": "x", "kind": kind, "name": name, "uid": uid, "controller": True}
+                {"apiVersion": API_VERSIONS[kind], "kind": kind, "name": name, "uid": uid, "controller": True}
             ]
         return _json({"metadata": metadata})
 
@@ -149,7 +153,7 @@ class Scene:
     def __init__(self) -> None:
         self.server = Reviewer()
         self.clock = VirtualClock()
-        self.tokens = Tokens(Client(self.server), self.clock)  # type: ignore[arg-type]
+        self.tokens = Tokens(Client(self.server), self.clock, lambda: [JOB_SETS])  # type: ignore[arg-type]
 
     async def judge(self, token: str | None = None) -> bool:
         return await self.tokens.may_report("pod" if token is None else token, "ns", "job")
@@ -164,6 +168,18 @@ async def test_the_token_of_a_pod_of_the_job_is_good_and_remembered_for_a_minute
     await scene.clock.advance(61)
     assert await scene.judge()
     assert len(scene.server.asked) > asked
+
+
+async def test_a_workload_of_another_kind_leads_to_the_job_too() -> None:
+    scene = Scene()
+    scene.server.owners["jobs/j"] = ("TrainJob", "job", scene.server.uids["trainjobs/job"])
+    assert await scene.judge()
+
+
+async def test_a_kind_that_no_plugin_builds_breaks_the_chain() -> None:
+    scene = Scene()
+    scene.tokens = Tokens(Client(scene.server), scene.clock, list)  # type: ignore[arg-type]
+    assert not await scene.judge()
 
 
 @pytest.mark.parametrize("step", ["pods/p", "jobs/j", "jobsets/job", "trainjobs/job"])

@@ -14,7 +14,7 @@ import pytest
 
 from trainwright.api.configuration import CertManagementConfig, StatusServerConfig, local
 from trainwright.client.errors import UnknownOutcome
-from trainwright.client.requests import Request
+from trainwright.client.requests import APPLY_PATCH, MERGE_PATCH, Request
 from trainwright.client.servertime import ServerTime
 from trainwright.operator.certificates import Policy, next_material
 from trainwright.operator.manager import Operator
@@ -235,7 +235,8 @@ async def test_without_the_podgroup_crd_a_job_that_needs_it_says_so_and_others_g
         world.api.add("trainjobs", train_job("gang", "gang"))
         world.api.add("trainjobs", train_job())
         await world.settle()
-        assert 'PodGroup "gang": podgroups.scheduling.x-k8s.io is not served' in world.status("gang")["message"]
+        message = "plugin CoScheduling cannot watch podgroups: podgroups.scheduling.x-k8s.io is not served"
+        assert message in world.status("gang")["message"]
         assert world.job_set() is not None
         assert world.job_set("gang") is None
         world.api.absent.clear()
@@ -508,21 +509,23 @@ def _fault(number: int, fault: str | int) -> Callable[[World], None]:
     return disturb
 
 
-def refuse_changes_of_job_sets(world: World) -> None:
-    """As JobSet's webhook does for most of a JobSet's spec."""
+def refuse_changes_of_job_sets(world: World, code: int = 422, reason: str = "Invalid") -> None:
+    """As JobSet's webhook does for most of a JobSet's spec: what changes nothing goes through."""
 
     def refuse(request: Request) -> None:
-        if request.method == "PATCH" and "/jobsets/" in request.path and world.job_set() is not None:
-            world.api.refuse_next = Failure(403, "Forbidden", "spec.replicatedJobs: Invalid value: field is immutable")
+        is_change = request.content_type == APPLY_PATCH and "/jobsets/" in request.path
+        if is_change and world.job_set() is not None:
+            world.api.refuse_next = Failure(code, reason, "spec.replicatedJobs: may not be touched any more")
 
     world.api.before = refuse
 
 
-async def test_a_jobset_at_rest_that_cannot_be_changed_is_replaced() -> None:
+@pytest.mark.parametrize(("code", "reason"), [(422, "Invalid"), (403, "Forbidden"), (400, "")])
+async def test_a_jobset_at_rest_that_cannot_be_changed_is_replaced(code: int, reason: str) -> None:
     world = await started(suspend=True)
     before = world.job_set()
     assert before is not None
-    refuse_changes_of_job_sets(world)
+    refuse_changes_of_job_sets(world, code, reason)
     world.api.change("trainjobs", "job", {"spec": {"trainer": {"image": "other"}}})
     await world.settle(5)
     after = world.job_set()
@@ -544,7 +547,62 @@ async def test_a_jobset_whose_pods_are_not_gone_yet_is_never_replaced() -> None:
     after = world.job_set()
     assert after is not None
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
-    assert "field is immutable" in world.status()["message"]
+    assert "may not be touched any more" in world.status()["message"]
+    await world.stop()
+
+
+async def test_a_jobset_that_we_may_not_patch_at_all_is_never_replaced() -> None:
+    """RBAC refuses every patch, whatever is in it: deleting the JobSet would bring nothing back."""
+    world = await started(suspend=True)
+    before = world.job_set()
+    assert before is not None
+
+    def forbid(request: Request) -> None:
+        if request.method == "PATCH" and "/jobsets/" in request.path:
+            world.api.refuse_next = Failure(403, "Forbidden", 'User "x" cannot patch resource "jobsets"')
+
+    world.api.before = forbid
+    world.api.change("trainjobs", "job", {"spec": {"trainer": {"image": "other"}}})
+    await world.settle(30)
+    after = world.job_set()
+    assert after is not None
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert "cannot patch resource" in world.status()["message"]
+    await world.stop()
+
+
+async def test_a_jobset_that_would_be_refused_as_a_new_one_too_is_never_replaced() -> None:
+    world = await started(suspend=True)
+    before = world.job_set()
+    assert before is not None
+
+    def refuse(request: Request) -> None:
+        if "/jobsets" in request.path and request.content_type != MERGE_PATCH and request.method != "GET":
+            world.api.refuse_next = Failure(422, "Invalid", "spec.replicatedJobs[0].image: none of ours")
+
+    world.api.before = refuse
+    world.api.change("trainjobs", "job", {"spec": {"trainer": {"image": "other"}}})
+    await world.settle(30)
+    after = world.job_set()
+    assert after is not None
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert "none of ours" in world.status()["message"]
+    await world.stop()
+
+
+async def test_a_jobset_that_owns_claims_is_never_replaced_and_the_message_says_what_to_do() -> None:
+    world = await started(suspend=True)
+    before = world.api.change("jobsets", "job", {"spec": {"volumeClaimPolicies": [{"templates": []}]}})
+    await world.settle()
+    refuse_changes_of_job_sets(world)
+    world.api.change("trainjobs", "job", {"spec": {"trainer": {"image": "other"}}})
+    await world.settle(30)
+    after = world.job_set()
+    assert after is not None
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    message = world.status()["message"]
+    assert "may not be touched any more" in message
+    assert "deleting this one would delete its PersistentVolumeClaims: take the change back" in message
     await world.stop()
 
 

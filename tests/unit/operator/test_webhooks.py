@@ -56,7 +56,7 @@ async def hooks() -> AsyncIterator[Webhooks]:
     api = MemoryApi(VirtualClock())
     api.add("clustertrainingruntimes", runtime(torch={}), "")
     metrics = OperatorMetrics()
-    app = webhooks.application(Admission(Client(api), load(discovered={})), metrics)
+    app = webhooks.application(Admission(Client(api), lambda: load(discovered={})), metrics)
     async with Server(app, "127.0.0.1:0") as server, aiohttp.ClientSession() as session:
         yield Webhooks(api, metrics, session, server.port)
 

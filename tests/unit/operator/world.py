@@ -12,22 +12,25 @@ from trainwright.client import Client
 from trainwright.client.servertime import ServerTime
 from trainwright.controlloop import VirtualClock
 from trainwright.operator.manager import Operator
+from trainwright.plugins import load
 from trainwright.schema.jsonobject import Json
 from unit.operator.memory_api import MemoryApi
 
 
 class World:
-    def __init__(self, configuration: Configuration | None = None) -> None:
+    def __init__(self, configuration: Configuration | None = None, *plugins: Any) -> None:
         self.clock = VirtualClock()
         self.api = MemoryApi(self.clock)
         self.client = Client(self.api)
         self.client.server_time = ServerTime(self.clock.wall)
         self.configuration = configuration or local()
+        self._plugins = {plugin.name: (lambda plugin=plugin: plugin) for plugin in plugins}
         self._task: asyncio.Task[None] | None = None
         self.start_operator()
 
     def start_operator(self) -> None:
-        self.operator = Operator(self.client, self.configuration, clock=self.clock)
+        framework = load(discovered=self._plugins) if self._plugins else None
+        self.operator = Operator(self.client, self.configuration, clock=self.clock, framework=framework)
 
     async def __aenter__(self) -> World:
         self._task = asyncio.create_task(self.operator.run())

@@ -1,0 +1,75 @@
+"""What is left to do for a TrainJob that has ended: its workload must not run on, and its time to live may be over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from trainwright.api.resources import TRAIN_JOBS
+from trainwright.api.times import moment_of
+from trainwright.api.trainjob import COMPLETE, FAILED, TrainJob
+from trainwright.client import Client, DeleteOptions, NotFound
+from trainwright.controlloop import After, Done, Key, Outcome
+from trainwright.operator.revisions import TTL_ANNOTATION, revision_of
+from trainwright.operator.views import Views
+from trainwright.pipeline import Workload
+
+CLEAN_UP_SECONDS = 10.0
+
+
+class Ending:
+    def __init__(self, client: Client, views: Views, now: Callable[[], datetime]) -> None:
+        self._client = client
+        self._views = views
+        self._now = now
+
+    async def clean_up(self, job: TrainJob, workload: Workload | None) -> Outcome:
+        """Repeats until nothing of the job runs; then its time to live counts."""
+        if workload is not None and not workload.status.is_finished:
+            if not workload.metadata.is_being_deleted:
+                await delete_workload(self._client, workload)
+            return After(CLEAN_UP_SECONDS)
+        remaining = self._time_to_live(job, workload)
+        if remaining is None:
+            return Done()
+        if remaining > 0:
+            return After(remaining)
+        options = DeleteOptions(
+            uid=job.metadata.uid, resource_version=job.metadata.resource_version, propagation="Background"
+        )
+        try:
+            await self._client.delete(TRAIN_JOBS, job.metadata.name, job.metadata.namespace, options)
+        except NotFound:
+            pass
+        return Done()
+
+    def _time_to_live(self, job: TrainJob, workload: Workload | None) -> float | None:
+        """Seconds until the finished job is to be deleted; None when it is to stay."""
+        text = job.metadata.annotation(TTL_ANNOTATION) or self._time_to_live_of_runtime(job, workload)
+        if text is None or not text.isdecimal():
+            return None
+        end = next((c for kind in (COMPLETE, FAILED) if (c := job.condition(kind)) and c.is_true), None)
+        if end is None:
+            return None
+        lived = (self._now() - moment_of(end.last_transition_time)).total_seconds()
+        return max(0.0, int(text) - lived)
+
+    def _time_to_live_of_runtime(self, job: TrainJob, workload: Workload | None) -> str | None:
+        """The runtime's word as the job met it, or, when that revision is gone already, as it is now."""
+        namespace, ref = job.metadata.namespace, job.spec.runtime_ref if job.spec else None
+        found = self._views.revisions.store.get(Key(namespace, revision_of(job, workload)))
+        if found is None and ref is not None and ref.kind == "TrainingRuntime":
+            found = self._views.runtimes.store.get(Key(namespace, ref.name))
+        elif found is None and ref is not None:
+            found = self._views.cluster_runtimes.store.get(Key("", ref.name))
+        return found.metadata.annotation(TTL_ANNOTATION) if found is not None else None
+
+
+async def delete_workload(client: Client, workload: Workload) -> None:
+    """Deletes this very object, with what it owns."""
+    metadata = workload.metadata
+    options = DeleteOptions(uid=metadata.uid, propagation="Background")
+    try:
+        await client.delete(workload.resource, metadata.name, metadata.namespace, options)
+    except NotFound:
+        pass

@@ -1,0 +1,229 @@
+"""The kinds that plugins name: a source for each, watched for as long as a plugin names it.
+
+In: the plugins in force (`use`), which may change while the operator runs. Out: for each TrainJob its workload, its
+other children, and why a kind that it needs cannot be watched. The operator knows none of these kinds by name.
+
+A watch that is refused, whose kind is not installed, or whose objects cannot be decoded concerns the jobs that need
+that kind; nobody else waits for it, and it comes alive by itself. What is watched in vain is said once in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from trainwright.api.metadata import ObjectMeta, PartialObjectMetadata
+from trainwright.api.resources import SECRETS, Resource
+from trainwright.api.trainjob import TrainJob
+from trainwright.client import Client
+from trainwright.clock import Clock
+from trainwright.controlloop import Key, Source, key_of
+from trainwright.controlloop.informer import Informer
+from trainwright.operator.views import thin_metadata
+from trainwright.pipeline import (
+    Framework,
+    NamedWatch,
+    ObjectName,
+    PipelineError,
+    Plan,
+    Watch,
+    Workload,
+    WorkloadUnknown,
+    workload_of,
+)
+
+log = logging.getLogger(__name__)
+
+BY_OWNER = "owner"
+AGAIN_SECONDS = 30.0
+
+Attach = Callable[[Watch, Source[Any]], None]
+
+
+class NotYetListed(Exception):
+    """A job has no workload in sight, and a kind that could be its workload has not been listed yet."""
+
+
+class Kinds:
+    def __init__(self, framework: Framework) -> None:
+        self._sources: dict[Watch, Source[Any]] = {}
+        self._attached: list[Attach] = []
+        self._changed = asyncio.Event()
+        self.framework = Framework(())
+        self.use(framework)
+        self._at_start = tuple(self._sources.values())
+
+    def use(self, framework: Framework) -> None:
+        """From now on these are the plugins."""
+        self.framework = framework
+        for failure in framework.unwatchable.values():
+            log.error("%s; its jobs wait", failure)
+        named = {it.watch for it in framework.watches}
+        for watch in self._sources.keys() - named:
+            del self._sources[watch]
+        for watch in dict.fromkeys(it.watch for it in framework.watches):
+            if watch not in self._sources:
+                source = self._sources[watch] = _source(watch)
+                for attach in self._attached:
+                    attach(watch, source)
+        self._changed.set()
+
+    def attach(self, attach: Attach) -> None:
+        """Be told of every source, those there are and those to come."""
+        self._attached.append(attach)
+        for watch, source in self._sources.items():
+            attach(watch, source)
+
+    @property
+    def unanswered(self) -> list[str]:
+        """The kinds that were named at the start and that the API server has said nothing about yet."""
+        return [source.resource.plural for source in self._at_start if not source.is_answered]
+
+    # Watching
+
+    async def run(self, client: Client, clock: Clock) -> None:
+        """Watches, until cancelled."""
+        running: dict[Watch, asyncio.Task[None]] = {}
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._changed.clear()
+                for watch in running.keys() - self._sources.keys():
+                    running.pop(watch).cancel()
+                for watch in self._sources.keys() - running.keys():
+                    name = f"watch {watch.resource.group_resource}"
+                    running[watch] = group.create_task(self._watch(watch, client, clock), name=name)
+                await self._changed.wait()
+
+    async def _watch(self, watch: Watch, client: Client, clock: Clock) -> None:
+        source = self._sources[watch]
+        while True:
+            try:
+                await Informer(client, source, clock).run()
+            except Exception as error:  # a plugin's own type may raise whatever it likes while it is decoded
+                log.error("watching %s: %r", watch.resource.group_resource, error, exc_info=error)
+                source.troubled(f"the watch failed: {error!r}")
+                await clock.sleep(AGAIN_SECONDS)
+
+    # A job's objects
+
+    def workload_of(self, job: TrainJob) -> Workload | None:
+        """The workload that the stores show; raises `WorkloadUnknown` and `NotYetListed`."""
+        found: list[tuple[NamedWatch, Any]] = []
+        for named, source in self._workloads():
+            thing = source.store.get(key_of(job))
+            if thing is None:
+                continue
+            if source.trouble and thing.metadata.is_controlled_by(job.metadata.uid):
+                raise WorkloadUnknown(_cannot_watch(named.plugin, source))
+            found.append((named, thing))
+        workload = workload_of(job, found, self.framework)
+        if workload is None and not all(source.is_answered for _, source in self._workloads()):
+            raise NotYetListed
+        return workload
+
+    def workload_in(self, job: TrainJob, watch: Watch, thing: Any) -> Workload | None:
+        """The workload, if this object is it."""
+        found = [(named, thing) for named in self.framework.watches if named.watch == watch]
+        return workload_of(job, found, self.framework)
+
+    def workload_from(self, job: TrainJob, plugin: str, body: bytes) -> Workload | None:
+        """The workload in an answer of the API server."""
+        written = msgspec.json.decode(body, type=_Typed)
+        for named, _ in self._workloads():
+            if named.plugin == plugin and named.watch.is_of(written.api_version, written.kind):
+                try:
+                    thing = msgspec.json.decode(body, type=named.watch.decode)
+                except msgspec.ValidationError as error:
+                    raise WorkloadUnknown(f"plugin {plugin} cannot read its {written.kind}: {error}") from error
+                return workload_of(job, [(named, thing)], self.framework)
+        return None
+
+    def children_of(self, job: TrainJob) -> frozenset[ObjectName]:
+        """The objects that this job controls."""
+        return frozenset(
+            _name(watch.resource, thing.metadata.name)
+            for watch, source in self._sources.items()
+            for thing in source.store.by(BY_OWNER, job.metadata.uid)
+        )
+
+    def taken_from(self, job: TrainJob) -> frozenset[ObjectName]:
+        """The objects of the job's name that it does not control."""
+        return frozenset(
+            _name(watch.resource, thing.metadata.name)
+            for watch, source in self._sources.items()
+            if (thing := source.store.get(key_of(job))) is not None
+            and not thing.metadata.is_controlled_by(job.metadata.uid)
+        )
+
+    def find(self, job: TrainJob, name: ObjectName) -> ObjectMeta | None:
+        """An object that this job controls."""
+        for watch, source in self._sources.items():
+            if watch.is_of(name.api_version, name.kind):
+                thing = source.store.get(Key(job.metadata.namespace, name.name))
+                if thing is not None and thing.metadata.is_controlled_by(job.metadata.uid):
+                    metadata: ObjectMeta = thing.metadata
+                    return metadata
+        return None
+
+    # What a plan needs
+
+    def check(self, plan: Plan) -> None:
+        """Raises `PipelineError` when an object of the plan is of a kind that cannot be watched."""
+        for (api_version, kind), plugin in plan.needs.items():
+            for watch, source in self._sources.items():
+                if watch.is_of(api_version, kind) and source.trouble:
+                    raise PipelineError(_cannot_watch(plugin, source))
+                if watch.is_of(api_version, kind) and not source.is_synced:
+                    raise NotYetListed
+
+    def resource_of(self, body: Mapping[str, Any]) -> Resource:
+        """The resource of a rendered object. A build renders only kinds that plugins name, and Secrets."""
+        for watch in self._sources:
+            if watch.is_of(body["apiVersion"], body["kind"]):
+                return watch.resource
+        return SECRETS
+
+    def workload_resources(self) -> list[Resource]:
+        return list(dict.fromkeys(named.watch.resource for named, _ in self._workloads()))
+
+    def _workloads(self) -> Iterator[tuple[NamedWatch, Source[Any]]]:
+        for named in self.framework.watches:
+            if named.watch.workload:
+                yield named, self._sources[named.watch]
+
+
+class _Typed(msgspec.Struct, frozen=True, rename="camel"):
+    api_version: str
+    kind: str
+
+
+def _name(resource: Resource, name: str) -> ObjectName:
+    return ObjectName(resource.api_version, resource.kind, name)
+
+
+def _cannot_watch(plugin: str, source: Source[Any]) -> str:
+    return f"plugin {plugin} cannot watch {source.resource.plural}: {source.trouble}"
+
+
+def _source(watch: Watch) -> Source[Any]:
+    return Source(
+        watch.resource,
+        watch.decode,
+        label_selector=watch.label_selector or None,
+        metadata_only=watch.decode is PartialObjectMetadata,
+        indexes={BY_OWNER: _owners},
+        thin=_thin,
+    )
+
+
+def _owners(thing: Any) -> Iterable[str]:
+    owner = thing.metadata.controller
+    return (owner.uid,) if owner is not None else ()
+
+
+def _thin(thing: Any) -> Any:
+    return msgspec.structs.replace(thing, metadata=thin_metadata(thing.metadata))

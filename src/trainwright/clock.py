@@ -12,6 +12,7 @@ import heapq
 import itertools
 import time
 from collections.abc import Callable
+from types import TracebackType
 from typing import Any, Protocol
 
 
@@ -56,6 +57,30 @@ async def happens_within(clock: Clock, seconds: float, happened: asyncio.Future[
     finally:
         timer.cancel()
     return happened.done()
+
+
+class deadline:
+    """`async with deadline(clock, seconds):` raises `TimeoutError` if the block takes longer, by that clock."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._limit = asyncio.timeout(None)
+        self._timer: Timer | None = None
+
+    async def __aenter__(self) -> None:
+        await self._limit.__aenter__()
+        self._timer = self._clock.call_later(self._seconds, self._end)
+
+    def _end(self) -> None:
+        self._limit.reschedule(asyncio.get_running_loop().time())
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._limit.__aexit__(kind, error, trace)
 
 
 class _VirtualTimer:
@@ -129,6 +154,10 @@ class VirtualClock:
                 await self.settle()
         self._now = until
         await self.settle()
+
+    def spend(self, seconds: float) -> None:
+        """Time that a computation takes: it passes, and whoever should have woken meanwhile wakes late."""
+        self._now += seconds
 
     def jump_wall(self, seconds: float) -> None:
         """An administrator sets the wall clock."""

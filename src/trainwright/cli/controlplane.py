@@ -40,7 +40,8 @@ from trainwright.cli.up import READY
 from trainwright.client import kubeconfig
 from trainwright.client.client import Client
 from trainwright.controlloop import Manager
-from trainwright.embedded.apiserver import ApiServer, StoreError
+from trainwright.embedded import manifests
+from trainwright.embedded.apiserver import ApiServer, ControllerFailed, StoreError
 from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.node.node import LocalNode, NodeConfig
 from trainwright.embedded.workloads.controllers import workload_controllers
@@ -57,7 +58,7 @@ def serve(cluster: ClusterDirectory, *, port: int, api_only: bool, ready: Callab
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(cluster, port, api_only, ready))
-    except StoreError as error:
+    except (StoreError, ControllerFailed) as error:
         raise Failure(str(error)) from error
     except StatusError as error:
         raise Failure(error.message) from error
@@ -70,7 +71,7 @@ async def _serve(cluster: ClusterDirectory, port: int, api_only: bool, ready: Ca
         loop.add_signal_handler(number, stopped.set)
     services: dict[tuple[str, str], int] = {}
     async with ApiServer(cluster.path, port, resolve_service=partial(_address_of, services)) as server:
-        await server.install(shipped.crds())
+        await server.install(manifests.crds())
         if api_only:
             ready()
             await stopped.wait()

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -156,7 +155,7 @@ class FaultyTransport:
                     raise UnknownOutcome(f"{request.path}: no answer within {deadline:.0f} s (injected)")
                 await self._clock.sleep(seconds)
         answer = await self._inner.send(request, deadline=deadline)
-        self.answered.append(Answered(request, answer.status, answer.body, time.time()))
+        self.answered.append(Answered(request, answer.status, answer.body, self._clock.wall()))
         await self._lose(request, fault)
         return answer
 
@@ -170,7 +169,7 @@ class FaultyTransport:
             case Delay(seconds):
                 await self._clock.sleep(seconds)
         async with self._inner.stream(request, deadline=deadline, idle=idle) as stream:
-            self.answered.append(Answered(request, stream.status, b"", time.time()))
+            self.answered.append(Answered(request, stream.status, b"", self._clock.wall()))
             await self._lose(request, fault)
             yield _EndingStream(stream, fault) if isinstance(fault, CutStream | ExpireStream) else stream
 

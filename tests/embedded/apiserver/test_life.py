@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from trainwright.embedded.apiserver import ApiServer, StoreError, User
+from trainwright.embedded.apiserver.storage.sqlite import SqliteStore
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -53,11 +54,11 @@ async def test_a_restart_keeps_objects_token_ca_port_and_versions(tmp_path: Path
     async with ApiServer(tmp_path / "state") as first:
         token, url, authority = first.token, first.url, first.ca_file.read_bytes()
         await first.install([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"}}])
-        version = first.state.version
+        version = first.server.state.version
     async with ApiServer(tmp_path / "state") as second:
         assert (second.token, second.url, second.ca_file.read_bytes()) == (token, url, authority)
-        assert second.state.version >= version
-        assert "default/c" in second.state.tables["configmaps"].objects
+        assert second.server.state.version >= version
+        assert "default/c" in second.server.state.tables["configmaps"].objects
         config = json.loads(second.kubeconfig.read_text())
         assert config["users"][0]["user"]["token"] == token
         assert second.kubeconfig.stat().st_mode & 0o777 == 0o600
@@ -66,15 +67,17 @@ async def test_a_restart_keeps_objects_token_ca_port_and_versions(tmp_path: Path
 async def test_installing_the_same_manifest_twice_writes_nothing(server: ApiServer) -> None:
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"}}
     await server.install([manifest])
-    version = server.state.version
+    version = server.server.state.version
     await server.install([manifest])
-    assert server.state.version == version
+    assert server.server.state.version == version
 
 
 async def test_a_write_the_disk_refuses_is_not_acknowledged_and_reads_go_on(http: Any, server: ApiServer) -> None:
     await http("POST", CONFIG_MAPS, {"metadata": {"name": "before"}})
-    pages = server.state.store.connection.execute("PRAGMA page_count").fetchone()[0]
-    server.state.store.connection.execute(f"PRAGMA max_page_count={pages}")
+    store = server.server.state.store
+    assert isinstance(store, SqliteStore)
+    pages = store.connection.execute("PRAGMA page_count").fetchone()[0]
+    store.connection.execute(f"PRAGMA max_page_count={pages}")
     statuses = [
         (await http("POST", CONFIG_MAPS, {"metadata": {"name": f"big{n}"}, "data": {"a": "x" * 500_000}}))[0]
         for n in range(3)
@@ -82,7 +85,7 @@ async def test_a_write_the_disk_refuses_is_not_acknowledged_and_reads_go_on(http
     assert statuses[-1] == 500
     assert (await http("GET", f"{CONFIG_MAPS}/big2"))[0] == 404
     assert (await http("GET", f"{CONFIG_MAPS}/before"))[0] == 200
-    server.state.store.connection.execute("PRAGMA max_page_count=1000000")
+    store.connection.execute("PRAGMA max_page_count=1000000")
     assert (await http("POST", CONFIG_MAPS, {"metadata": {"name": "after"}}))[0] == 201
 
 

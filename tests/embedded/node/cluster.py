@@ -18,8 +18,8 @@ import yaml
 from trainwright.api.resources import CUSTOM_RESOURCE_DEFINITIONS, JOB_SETS, JOBS, PODS, Resource
 from trainwright.client import Client, NotFound, kubeconfig
 from trainwright.controlloop import Manager
+from trainwright.embedded.apiserver import ApiServer
 from trainwright.embedded.apiserver.access.tls import server_context
-from trainwright.embedded.apiserver.server import ApiServer
 from trainwright.embedded.node.node import LocalNode, NodeConfig
 from trainwright.embedded.node.tiers import Tier
 from trainwright.embedded.workloads.controllers import workload_controllers

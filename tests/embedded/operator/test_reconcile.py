@@ -29,7 +29,7 @@ from trainwright.api.resources import (
     Resource,
 )
 from trainwright.client import Client, HttpTransport, NotFound, kubeconfig
-from trainwright.embedded.apiserver.server import ApiServer
+from trainwright.embedded.apiserver import ApiServer
 from trainwright.operator.manager import Operator
 from trainwright.schema.jsonobject import Json
 from trainwright.testing.faults import Crash, DropAfter, DropBefore, Fault, FaultyTransport, Rule

@@ -13,13 +13,15 @@
 version raises a `StoreError` whose text says what to do. `users` maps further bearer tokens to user names that have
 only the rights RBAC gives them.
 
-A request's way: http.py (boundary) → router.py → reading.py | watching.py | mutations.py | patching.py |
-subresources.py → writing.py | deletion.py → state.py (memory) → store.py (SQLite). Kinds: types.py, builtin/,
-customresources.py.
+A request's way: http/listener.py (HTTPS) or inprocess.py → http/handler.py (the boundary: who asks, may they) →
+http/router.py (what the path names) → http/dispatch.py → operations/ (reading, watching, mutations, patching,
+subresources) → operations/writing.py or deletion.py → storage/state.py (memory) → storage/sqlite.py (disk). What a
+kind decides for itself: types.py, builtin/, custom/. What the server does on its own: controllers/.
 """
 
-from trainwright.embedded.apiserver.operations.writing import User
-from trainwright.embedded.apiserver.server import ApiServer
+from trainwright.embedded.apiserver.access.users import User
+from trainwright.embedded.apiserver.controllers.supervisor import ControllerFailed
+from trainwright.embedded.apiserver.directory import ApiServer
 from trainwright.embedded.apiserver.storage.store import StoreError
 
-__all__ = ["ApiServer", "StoreError", "User"]
+__all__ = ["ApiServer", "ControllerFailed", "StoreError", "User"]

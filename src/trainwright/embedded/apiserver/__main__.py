@@ -10,26 +10,11 @@ import asyncio
 import logging
 import signal
 import sys
-from importlib import resources
 from pathlib import Path
 
-from trainwright.embedded.apiserver import ApiServer, StoreError, User
+from trainwright.embedded import manifests
+from trainwright.embedded.apiserver import ApiServer, ControllerFailed, StoreError, User
 from trainwright.embedded.apiserver.errors import StatusError
-from trainwright.schema.jsonobject import Json
-
-
-def shipped_crds() -> list[Json]:
-    """The CRDs of the package: ours, JobSet's and both PodGroups'."""
-    import yaml  # only here, so that a start without CRDs does not pay for it
-
-    root = Path(str(resources.files("trainwright"))) / "manifests" / "crds"
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    found: list[Json] = []
-    for file in sorted(root.rglob("*.yaml")):
-        for document in yaml.load_all(file.read_text(), Loader=loader):
-            if isinstance(document, dict) and document.get("kind") == "CustomResourceDefinition":
-                found.append(document)
-    return found
 
 
 async def serve(arguments: argparse.Namespace) -> None:
@@ -39,7 +24,7 @@ async def serve(arguments: argparse.Namespace) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with ApiServer(arguments.dir, arguments.port, users=users) as server:
         if arguments.crds:
-            await server.install(shipped_crds())
+            await server.install(manifests.crds())
         print(f"{server.url}\nexport KUBECONFIG={server.kubeconfig}", flush=True)
         await stop.wait()
 
@@ -63,7 +48,7 @@ def main() -> int:
         import uvloop
 
         uvloop.run(serve(arguments))
-    except (StoreError, StatusError) as error:
+    except (StoreError, StatusError, ControllerFailed) as error:
         print(error, file=sys.stderr)
         return 1
     return 0

@@ -1,13 +1,10 @@
-"""The core that handlers and controllers share: state, types, namespaces, admission.
-
-Nothing here knows HTTP. `reading.py`, `writing.py` and `deletion.py` hold the operations; this is what they work on.
-"""
+"""What operations and controllers work on: state, types, admission, time. Nothing here knows HTTP."""
 
 from __future__ import annotations
 
+from trainwright.api.times import rfc3339
 from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.admission.chain import Admission
-from trainwright.embedded.apiserver.controllers.namespaces import Namespaces
 from trainwright.embedded.apiserver.controllers.peers import Peers
 from trainwright.embedded.apiserver.registry import Registry
 from trainwright.embedded.apiserver.storage.state import State
@@ -19,11 +16,15 @@ from trainwright.schema.jsonobject import Json
 class Api:
     def __init__(self, state: State, registry: Registry) -> None:
         self.state = state
+        self.clock = state.clock
         self.registry = registry
         self.unsettled: dict[Key, int] = {}  # objects to be stored anew by the next write, with their version
-        self.peers = Peers()
-        self.namespaces = Namespaces(self)
+        self.peers = Peers(self.clock)
         self.admission = Admission(self)
+
+    def now(self) -> str:
+        """The present, as timestamps write it."""
+        return rfc3339(self.clock.wall())
 
     @staticmethod
     def to_storage(served: Type, obj: Json) -> Json:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from trainwright.embedded.apiserver import metadata
+from trainwright.embedded.apiserver.access.users import SYSTEM
+from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.http.decoding import decode_object
 from trainwright.embedded.apiserver.operations import writing
-from trainwright.embedded.apiserver.operations.writing import SYSTEM, WriteOptions
+from trainwright.embedded.apiserver.operations.finalizing import ensure_namespace
+from trainwright.embedded.apiserver.operations.writes import WriteOptions
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema.jsonobject import Json
@@ -16,9 +19,23 @@ from trainwright.schema.jsonobject import Json
 if TYPE_CHECKING:
     from trainwright.embedded.apiserver.api import Api
 
+OPTIONS = WriteOptions(manager="trainwright", force=True)
 
-async def install(api: Api, served: Type, namespace: str, manifest: Json, options: WriteOptions) -> None:
-    """A forced server-side apply: what the package ships wins over what an older version shipped."""
+
+async def install(api: Api, manifests: Iterable[Json]) -> None:
+    """A forced server-side apply of each: what the package ships wins over what an older version shipped."""
+    for manifest in manifests:
+        group, _, version = str(manifest.get("apiVersion", "")).rpartition("/")
+        served = api.registry.by_kind(group, version, str(manifest.get("kind", "")))
+        if served is None:
+            raise StatusError(404, f"{manifest.get('apiVersion')} {manifest.get('kind')} is not a served type")
+        namespace = manifest["metadata"].get("namespace", "default") if served.namespaced else ""
+        if namespace:
+            await ensure_namespace(api, namespace)
+        await _apply(api, served, namespace, manifest)
+
+
+async def _apply(api: Api, served: Type, namespace: str, manifest: Json) -> None:
     config = copy.deepcopy(manifest)
     config.pop("status", None)
     config["metadata"].pop("creationTimestamp", None)
@@ -28,7 +45,7 @@ async def install(api: Api, served: Type, namespace: str, manifest: Json, option
 
     def compute(old: Json | None) -> Json:
         manager = served.field_manager()
-        obj = manager.apply(old, manager.prepare(config), options.manager, metadata.now_text(), force=True)
+        obj = manager.apply(old, manager.prepare(config), OPTIONS.manager, api.now(), force=True)
         if obj is None:
             raise writing.Unchanged
         decoded, _ = decode_object(served, copy.deepcopy(obj))
@@ -37,4 +54,4 @@ async def install(api: Api, served: Type, namespace: str, manifest: Json, option
 
     key = Key(served.resource, namespace, name)
     applied = writing.Application()
-    await writing.update(api, served, key, compute, options, SYSTEM, applied=applied, allow_create=True, retry=True)
+    await writing.update(api, served, key, compute, OPTIONS, SYSTEM, applied=applied, allow_create=True, retry=True)

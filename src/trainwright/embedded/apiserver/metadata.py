@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import secrets
-import time
 import uuid
 from collections.abc import Callable
 from typing import Any
 
-from trainwright.api.times import rfc3339
 from trainwright.embedded.apiserver.http.warnings import warn
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
@@ -23,10 +21,6 @@ _STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
 SYSTEM_FIELDS = ("uid", "resourceVersion", "generation", "creationTimestamp", "selfLink")
 IMMUTABLE = "field is immutable"
 NameFaults = Callable[[str], list[str]]
-
-
-def now_text() -> str:
-    return rfc3339(time.time())
 
 
 def generated_name(prefix: str) -> str:

@@ -17,7 +17,7 @@ import msgspec
 from trainwright.embedded.apiserver.fieldmanager.fieldset import FieldSet
 from trainwright.embedded.apiserver.fieldmanager.manager import FieldManager
 from trainwright.embedded.apiserver.fieldmanager.nodes import UNTYPED, Node
-from trainwright.embedded.apiserver.storage.state import Stored
+from trainwright.embedded.apiserver.storage.objects import Stored
 from trainwright.schema.errors import FieldError
 from trainwright.schema.jsonobject import Json
 from trainwright.schema.names import dns1123_subdomain_faults
@@ -30,11 +30,11 @@ ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "up
 
 
 class Column(msgspec.Struct, frozen=True):
-    """One column of a Table. `cell` gets the object."""
+    """One column of a Table. `cell` gets the object and the present, in seconds since the epoch."""
 
     name: str
     type: str
-    cell: Callable[[Json], Any]
+    cell: Callable[[Json, float], Any]
     format: str = ""
     description: str = ""
     priority: int = 0

@@ -1,29 +1,32 @@
-"""The API server's core without HTTP: real store, real state, built-in types."""
+"""The API server's core without HTTP: real state and built-in types, in virtual time."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from trainwright.clock import VirtualClock
+from trainwright.embedded.apiserver.access.users import SYSTEM
 from trainwright.embedded.apiserver.api import Api
 from trainwright.embedded.apiserver.builtin.kinds import builtin_types
-from trainwright.embedded.apiserver.controllers import namespaces
 from trainwright.embedded.apiserver.operations import writing
-from trainwright.embedded.apiserver.operations.writing import SYSTEM, WriteOptions
+from trainwright.embedded.apiserver.operations.finalizing import ensure_namespace
+from trainwright.embedded.apiserver.operations.writes import WriteOptions
 from trainwright.embedded.apiserver.registry import Registry
+from trainwright.embedded.apiserver.storage.memory import MemoryStore
 from trainwright.embedded.apiserver.storage.state import State
-from trainwright.embedded.apiserver.storage.store import Store
 from trainwright.embedded.apiserver.types import Type
+from trainwright.testing.virtualserver import VirtualServer
 
 
 class Core:
     """The shared core, with a short way to put objects into it."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, clock: VirtualClock) -> None:
         self.api = api
+        self.clock = clock
         self.state = api.state
 
     def served(self, plural: str, group: str = "", version: str = "v1") -> Type:
@@ -41,15 +44,21 @@ class Core:
 
 
 @pytest.fixture
-async def core(tmp_path: Path) -> AsyncIterator[Core]:
-    store = Store(tmp_path / "state")
-    store.open()
-    try:
-        state = State(store)
-        state.load()
-        api = Api(state, Registry(builtin_types()))
-        state.start()
-        await namespaces.ensure(api, "default")
-        yield Core(api)
-    finally:
-        store.close()
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+async def server(clock: VirtualClock) -> AsyncIterator[VirtualServer]:
+    """The whole server, with its controllers, behind a client."""
+    async with VirtualServer(clock=clock) as running:
+        yield running
+
+
+@pytest.fixture
+async def core(clock: VirtualClock) -> Core:
+    state = State(MemoryStore(), clock)
+    state.start()
+    api = Api(state, Registry(builtin_types(clock)))
+    await ensure_namespace(api, "default")
+    return Core(api, clock)

@@ -6,8 +6,8 @@ import hmac
 from collections.abc import Mapping
 
 from trainwright.embedded.apiserver.access.tokens import ServiceAccountTokens, TokenError
+from trainwright.embedded.apiserver.access.users import User
 from trainwright.embedded.apiserver.errors import StatusError
-from trainwright.embedded.apiserver.operations.writing import User
 
 ADMIN = User("kubernetes-admin", groups=("system:masters", "system:authenticated"))
 ANONYMOUS = User("system:anonymous", groups=("system:unauthenticated",))

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from trainwright.embedded.apiserver.access.users import User
 from trainwright.embedded.apiserver.errors import StatusError, details_of
-from trainwright.embedded.apiserver.http.requests import Call
-from trainwright.embedded.apiserver.operations.writing import User
+from trainwright.embedded.apiserver.http.requests import Query, Request
+from trainwright.embedded.apiserver.http.router import Target, split_version
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.schema.jsonobject import Json
 from trainwright.schema.selectors import SelectorError, parse_field_selector
@@ -41,40 +42,39 @@ class Attributes(msgspec.Struct, frozen=True):
     path: str = ""
 
 
-def attributes(call: Call) -> Attributes:
-    verb = _VERBS.get(call.method, call.method.lower())
-    if not call.name and verb == "get":
-        verb = "watch" if call.watch else "list"
-    elif call.watch and verb == "get":
-        verb = "watch"
-    elif not call.name and verb == "delete":
-        verb = "deletecollection"
-    served = call.served
-    namespace = call.namespace
-    if served.resource == "namespaces" and call.name:
-        namespace = call.name
-    name = call.name or _selected_name(call)
-    return Attributes(call.user, verb, served.group, served.plural, call.subresource, namespace, name)
+def attributes(request: Request, user: User, target: Target) -> Attributes:
+    served = target.served
+    verb = _verb(request.method, named=bool(target.name), watch=target.watch)
+    namespace = target.namespace
+    if served.resource == "namespaces" and target.name:
+        namespace = target.name
+    name = target.name or _selected_name(request.query)
+    return Attributes(user, verb, served.group, served.plural, target.subresource, namespace, name)
 
 
-def unknown_attributes(call: Call, parts: list[str]) -> Attributes:
+def unknown_attributes(request: Request, user: User, parts: list[str]) -> Attributes:
     """The same for a path that names no resource of this server, as far as it can be read."""
-    group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
+    group, _, rest = split_version(parts)
     namespace = ""
     if rest[:1] == ["namespaces"] and len(rest) > 2:
         namespace, rest = rest[1], rest[2:]
-    resource, name, subresource = (*rest[:3], "", "", "")[:3]
-    verb = _VERBS.get(call.method, call.method.lower())
-    if not name:
-        listed = "watch" if call.query.flag("watch") else "list"
-        verb = {"get": listed, "delete": "deletecollection"}.get(verb, verb)
-    return Attributes(call.user, verb, group, resource, subresource, namespace, name)
+    resource, name, subresource = (*rest, "", "", "")[:3]
+    watch = not name and request.query.flag("watch")
+    verb = _verb(request.method, named=bool(name), watch=watch)
+    return Attributes(user, verb, group, resource, subresource, namespace, name)
 
 
-def _selected_name(call: Call) -> str:
+def _verb(method: str, *, named: bool, watch: bool) -> str:
+    verb = _VERBS.get(method, method.lower())
+    if verb == "get":
+        return "watch" if watch else "get" if named else "list"
+    return "deletecollection" if verb == "delete" and not named else verb
+
+
+def _selected_name(query: Query) -> str:
     """A list of one name (`fieldSelector=metadata.name=x`) is a request for that name: `resourceNames` hold for it."""
     try:
-        terms = parse_field_selector(call.query.get("fieldSelector")).terms
+        terms = parse_field_selector(query.get("fieldSelector")).terms
     except SelectorError:
         return ""  # refused later, with its own words
     return next((term.value for term in terms if term.field == "metadata.name" and term.equal), "")

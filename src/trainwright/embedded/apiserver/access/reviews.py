@@ -17,14 +17,13 @@ from trainwright.embedded.apiserver.access.tokens import (
     TokenError,
     user_from,
 )
+from trainwright.embedded.apiserver.access.users import User
 from trainwright.embedded.apiserver.api import Api
 from trainwright.embedded.apiserver.errors import bad_request
 from trainwright.embedded.apiserver.fieldmanager.manager import FieldManager
 from trainwright.embedded.apiserver.fieldmanager.nodes import object_node
 from trainwright.embedded.apiserver.http.decoding import parse_body, read_object
 from trainwright.embedded.apiserver.http.requests import Answer, Call, json_answer
-from trainwright.embedded.apiserver.metadata import now_text
-from trainwright.embedded.apiserver.operations.writing import User
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.wire import table
 from trainwright.schema import errors as field
@@ -69,10 +68,10 @@ class Reviews:
     def answer(self, call: Call) -> Answer:
         options = call.write_options("CreateOptions")
         obj = read_object(call, call.served, options.validation)
-        call.served.field_manager().update(None, obj, options.manager, now_text())
+        call.served.field_manager().update(None, obj, options.manager, self.api.now())
         obj["status"] = self._reviews[call.served.plural](call, obj)
         if call.served.plural == "selfsubjectreviews":
-            obj["metadata"]["creationTimestamp"] = now_text()
+            obj["metadata"]["creationTimestamp"] = self.api.now()
         elif call.served.plural == "selfsubjectrulesreviews":
             obj["spec"] = {}  # the question is not repeated
         return json_answer(201, obj)
@@ -220,11 +219,11 @@ class Reviews:
             "name": call.name,
             "namespace": call.namespace,
             "uid": stored.uid,
-            "creationTimestamp": now_text(),
+            "creationTimestamp": self.api.now(),
         }
         mine: Json = {"metadata": {}, "spec": {name: value for name, value in spec.items() if value is not None}}
         mine["spec"]["expirationSeconds"] = seconds
-        self._token_fields.update(None, mine, call.write_options("CreateOptions").manager, now_text())
+        self._token_fields.update(None, mine, call.write_options("CreateOptions").manager, self.api.now())
         meta["managedFields"] = mine["metadata"].get("managedFields")
         body: Json = {
             "kind": "TokenRequest",

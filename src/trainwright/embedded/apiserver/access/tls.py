@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trainwright.api.keyusage import key_usage
+from trainwright.clock import Clock
 
 SERVER_NAMES = (
     "localhost",
@@ -51,8 +52,9 @@ def write_private(path: Path, text: str | bytes) -> None:
 class Authority:
     """The CA of one directory. `cryptography` is imported only when something has to be made: it costs 8 MB."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, clock: Clock) -> None:
         self.directory = directory
+        self._clock = clock
         self.cert = directory / "ca.crt"
         self.key = directory / "ca.key"
 
@@ -66,7 +68,7 @@ class Authority:
 
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"trainwright-ca-{secrets.token_hex(4)}")])
-        now = datetime.datetime.now(datetime.UTC)
+        now = self._now()
         public = key.public_key()
         identifier = x509.SubjectKeyIdentifier.from_public_key(public)
         cert = (
@@ -85,10 +87,13 @@ class Authority:
         write_private(self.key, _key_pem(key))
         write_private(self.cert, _cert_pem(cert))
 
+    def _now(self) -> datetime.datetime:
+        return datetime.datetime.fromtimestamp(self._clock.wall(), datetime.UTC)
+
     def issue(self, name: str, hosts: tuple[str, ...]) -> Certificate:
         """A serving certificate for these names and addresses, kept as `<name>.crt` and `<name>.key`."""
         found = Certificate(self.directory / f"{name}.crt", self.directory / f"{name}.key")
-        if found.cert.exists() and found.key.exists() and _still_good(found.cert, hosts):
+        if found.cert.exists() and found.key.exists() and _still_good(found.cert, hosts, self._now()):
             return found
         from cryptography import x509
         from cryptography.hazmat.primitives import hashes, serialization
@@ -98,7 +103,7 @@ class Authority:
         ca_cert = x509.load_pem_x509_certificate(self.cert.read_bytes())
         ca_key: Any = serialization.load_pem_private_key(self.key.read_bytes(), None)
         key = ec.generate_private_key(ec.SECP256R1())
-        now = datetime.datetime.now(datetime.UTC)
+        now = self._now()
         names: list[x509.GeneralName] = []
         for host in hosts:
             try:
@@ -129,11 +134,11 @@ class Authority:
         return found
 
 
-def _still_good(cert: Path, hosts: tuple[str, ...]) -> bool:
+def _still_good(cert: Path, hosts: tuple[str, ...], now: datetime.datetime) -> bool:
     """Whether it covers these hosts and is not about to end; read from a note beside it, not parsed."""
     try:
         *covered, end = cert.with_suffix(".hosts").read_text().split()
-        left = datetime.datetime.fromisoformat(end) - datetime.datetime.now(datetime.UTC)
+        left = datetime.datetime.fromisoformat(end) - now
     except (OSError, ValueError):
         return False
     return set(hosts) <= set(covered) and left > RENEW_BEFORE

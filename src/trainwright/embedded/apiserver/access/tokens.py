@@ -10,11 +10,10 @@ import base64
 import hashlib
 import hmac
 import json
-import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from trainwright.embedded.apiserver.operations.writing import User
+from trainwright.embedded.apiserver.access.users import User
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.schema.jsonobject import Json
 
@@ -50,7 +49,7 @@ class ServiceAccountTokens:
 
     def issue(self, account: Json, audiences: list[str], seconds: int, bound: Json | None) -> tuple[str, int]:
         """The token and when it ends (seconds since the epoch)."""
-        now = int(time.time())
+        now = int(self._api.clock.wall())
         meta = account["metadata"]
         kubernetes: Json = {
             "namespace": meta["namespace"],
@@ -83,7 +82,7 @@ class ServiceAccountTokens:
         if not hmac.compare_digest(signature, self._sign(f"{parts[0]}.{parts[1]}")):
             raise TokenError("the signature is not ours")
         claims: Json = json.loads(body)
-        now = time.time()
+        now = self._api.clock.wall()
         if claims["exp"] <= now:
             raise TokenError("service account token has expired")
         if claims["nbf"] > now + 5:

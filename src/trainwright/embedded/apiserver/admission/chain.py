@@ -11,17 +11,14 @@ import copy
 import uuid
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from trainwright.embedded.apiserver.admission.limitranges import check_limits
 from trainwright.embedded.apiserver.admission.matching import Webhook
 from trainwright.embedded.apiserver.admission.pods import admit_pod
+from trainwright.embedded.apiserver.admission.request import AdmissionRequest
 from trainwright.embedded.apiserver.admission.webhooks import ServiceResolver, WebhookCaller, WebhookFailed
 from trainwright.embedded.apiserver.errors import StatusError
-from trainwright.embedded.apiserver.operations.writing import User, WriteOptions
-from trainwright.embedded.apiserver.storage.state import Event
 from trainwright.embedded.apiserver.storage.store import Key
-from trainwright.embedded.apiserver.types import Type
+from trainwright.embedded.apiserver.storage.table import Event
 from trainwright.schema.jsonobject import Json
 from trainwright.schema.jsonpatch import PatchError, json_patch
 
@@ -38,17 +35,6 @@ OPTION_KINDS = {
     "DELETE": "DeleteOptions",
     "CONNECT": "ConnectOptions",
 }
-
-
-class Call(msgspec.Struct, frozen=True):
-    """What is about to happen, apart from the objects."""
-
-    served: Type
-    operation: str
-    subresource: str
-    key: Key
-    user: User
-    options: WriteOptions
 
 
 class Admission:
@@ -79,39 +65,36 @@ class Admission:
             self._compiled[resource] = found
         return found
 
-    def call(self, served: Type, operation: str, subresource: str, key: Key, user: User, options: WriteOptions) -> Call:
-        return Call(served, operation, subresource, key, user, options)
-
-    def concerned(self, call: Call) -> bool:
+    def concerned(self, request: AdmissionRequest) -> bool:
         """Whether any webhook wants to hear of this."""
-        return bool(self._wanted(MUTATING, call) or self._wanted(VALIDATING, call))
+        return bool(self._wanted(MUTATING, request) or self._wanted(VALIDATING, request))
 
     # ------------------------------------------------------------------------------------------------ the two phases
 
-    async def mutate(self, call: Call, obj: Json, old: Json | None) -> Json | None:
+    async def mutate(self, request: AdmissionRequest, obj: Json, old: Json | None) -> Json | None:
         """The changed object, or None if no webhook changed it. Built-in admission works in place, and comes first."""
-        if call.served.resource == "pods" and not call.subresource:
-            admit_pod(self.api, obj, create=call.operation == "CREATE")
-        wanted = self._wanted(MUTATING, call)
+        if request.served.resource == "pods" and not request.subresource:
+            admit_pod(self.api, obj, create=request.operation == "CREATE")
+        wanted = self._wanted(MUTATING, request)
         if not wanted:
             return None
         current = obj
         before: dict[Webhook, Json] = {}
         for webhook in wanted:
             before[webhook] = current
-            current = await self._mutate_once(webhook, call, current, old)
+            current = await self._mutate_once(webhook, request, current, old)
         for webhook in wanted:
             # Asked again if others changed the object after it and it wants to know.
             if webhook.reinvoke and current is not obj and current != before[webhook]:
-                current = await self._mutate_once(webhook, call, current, old)
+                current = await self._mutate_once(webhook, request, current, old)
         return None if current is obj else current
 
-    async def _mutate_once(self, webhook: Webhook, call: Call, obj: Json, old: Json | None) -> Json:
-        request = self._request(webhook, call, obj, old)
-        if request is None:
+    async def _mutate_once(self, webhook: Webhook, request: AdmissionRequest, obj: Json, old: Json | None) -> Json:
+        body = self._body(webhook, request, obj, old)
+        if body is None:
             return obj
         try:
-            operations = await self._caller.call(webhook, request)
+            operations = await self._caller.call(webhook, body)
             if not operations:
                 return obj
             patched = json_patch(copy.deepcopy(obj), operations)
@@ -123,12 +106,12 @@ class Admission:
             return self._failed(webhook, error, obj)
         managed = obj["metadata"].get("managedFields")
         try:
-            decoded, _ = call.served.strategy.decode(copy.deepcopy(patched))
+            decoded, _ = request.served.strategy.decode(copy.deepcopy(patched))
         except ValueError as error:
             raise StatusError(
                 500, f'Internal error occurred: webhook "{webhook.name}" made an object that cannot be read: {error}'
             ) from None
-        call.served.strategy.default(decoded)
+        request.served.strategy.default(decoded)
         if managed is not None:
             decoded["metadata"]["managedFields"] = managed
         return decoded
@@ -138,86 +121,88 @@ class Admission:
             raise failure(webhook, error) from None
         return obj
 
-    async def validate(self, call: Call, obj: Json | None, old: Json | None) -> None:
+    async def validate(self, request: AdmissionRequest, obj: Json | None, old: Json | None) -> None:
         """Raises the refusal of the first webhook, in order, that refuses."""
-        limited = LIMITED.get(call.served.resource, ())
-        if obj is not None and call.operation in limited and not call.subresource:
-            check_limits(self.api, call.served.resource, obj)
-        wanted = self._wanted(VALIDATING, call)
-        if call.operation == "DELETE":
-            wanted = [*self._wanted(MUTATING, call), *wanted]
+        limited = LIMITED.get(request.served.resource, ())
+        if obj is not None and request.operation in limited and not request.subresource:
+            check_limits(self.api, request.served.resource, obj)
+        wanted = self._wanted(VALIDATING, request)
+        if request.operation == "DELETE":
+            wanted = [*self._wanted(MUTATING, request), *wanted]
         if not wanted:
             return
         results = await asyncio.gather(
-            *(self._validate_once(webhook, call, obj, old) for webhook in wanted), return_exceptions=True
+            *(self._validate_once(webhook, request, obj, old) for webhook in wanted), return_exceptions=True
         )
         for result in results:
             if isinstance(result, BaseException):
                 raise result
 
-    async def _validate_once(self, webhook: Webhook, call: Call, obj: Json | None, old: Json | None) -> None:
-        request = self._request(webhook, call, obj, old)
-        if request is None:
+    async def _validate_once(
+        self, webhook: Webhook, request: AdmissionRequest, obj: Json | None, old: Json | None
+    ) -> None:
+        body = self._body(webhook, request, obj, old)
+        if body is None:
             return
         try:
-            await self._caller.call(webhook, request)
+            await self._caller.call(webhook, body)
         except WebhookFailed as error:
             if webhook.fails_closed:
                 raise failure(webhook, error) from None
 
     # ------------------------------------------------------------------------------------------------ selecting
 
-    def _wanted(self, resource: str, call: Call) -> list[Webhook]:
-        if call.served.group == GROUP:
+    def _wanted(self, resource: str, request: AdmissionRequest) -> list[Webhook]:
+        if request.served.group == GROUP:
             return []  # webhooks never guard webhooks
         return [
             webhook
             for webhook in self._webhooks(resource)
-            if webhook.wants(call.served, call.operation, call.subresource)
+            if webhook.wants(request.served, request.operation, request.subresource)
         ]
 
-    def _namespace_labels(self, call: Call, obj: Json | None, old: Json | None) -> dict[str, str] | None:
-        if call.served.resource == "namespaces":
+    def _namespace_labels(self, request: AdmissionRequest, obj: Json | None, old: Json | None) -> dict[str, str] | None:
+        if request.served.resource == "namespaces":
             shown = obj if obj is not None else old
             return dict((shown or {"metadata": {}})["metadata"].get("labels") or {})
-        if not call.served.namespaced:
+        if not request.served.namespaced:
             return None
-        stored = self.api.state.head(Key("namespaces", "", call.key.namespace))
+        stored = self.api.state.head(Key("namespaces", "", request.key.namespace))
         return {} if stored is None else dict(stored.labels or {})
 
-    def _request(self, webhook: Webhook, call: Call, obj: Json | None, old: Json | None) -> Json | None:
-        """The request to send, or None if the webhook's selectors or conditions leave it out."""
-        labels = self._namespace_labels(call, obj, old)
-        if not webhook.selects(call.key, labels, obj, old):
+    def _body(self, webhook: Webhook, request: AdmissionRequest, obj: Json | None, old: Json | None) -> Json | None:
+        """What the webhook is sent, or None if the webhook's selectors or conditions leave it out."""
+        labels = self._namespace_labels(request, obj, old)
+        if not webhook.selects(request.key, labels, obj, old):
             return None
-        served = call.served
+        served = request.served
         kind = {"group": served.group, "version": served.version, "kind": served.kind}
         resource = {"group": served.group, "version": served.version, "resource": served.plural}
-        options: Json = {"kind": OPTION_KINDS[call.operation], "apiVersion": "meta.k8s.io/v1"}
-        if call.operation != "DELETE":
-            options["fieldManager"] = call.options.manager
-        if call.options.dry_run:
+        options: Json = {"kind": OPTION_KINDS[request.operation], "apiVersion": "meta.k8s.io/v1"}
+        if request.operation != "DELETE":
+            options["fieldManager"] = request.options.manager
+        if request.options.dry_run:
             options["dryRun"] = ["All"]
-        request: Json = {
+        body: Json = {
             "uid": str(uuid.uuid4()),
             "kind": kind,
             "resource": resource,
             "requestKind": kind,
             "requestResource": resource,
-            "operation": call.operation,
-            "userInfo": call.user.info(),
+            "operation": request.operation,
+            "userInfo": request.user.info(),
             "object": obj,
             "oldObject": old,
-            "dryRun": call.options.dry_run,
+            "dryRun": request.options.dry_run,
             "options": options,
         }
-        if call.key.name:
-            request["name"] = call.key.name
-        if call.key.namespace:
-            request["namespace"] = call.key.namespace
-        if call.subresource:
-            request["subResource"] = request["requestSubResource"] = call.subresource
-        return request if webhook.meets_conditions(request) else None
+        if request.key.name:
+            body["name"] = request.key.name
+        if request.key.namespace:
+            body["namespace"] = request.key.namespace
+        if request.subresource:
+            body["subResource"] = body["requestSubResource"] = request.subresource
+        return body if webhook.meets_conditions(body) else None
 
 
 def failure(webhook: Webhook, error: WebhookFailed) -> StatusError:

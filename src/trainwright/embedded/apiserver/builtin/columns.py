@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from trainwright.embedded.apiserver.builtin.eventforms import to_core
@@ -20,8 +21,13 @@ def _status(obj: Json) -> Json:
     return obj.get("status") or {}
 
 
-def _col(name: str, cell: Any, type: str = "string", priority: int = 0) -> Column:
-    return Column(name, type, cell, priority=priority)
+def _col(name: str, cell: Callable[[Json], Any], type: str = "string", priority: int = 0) -> Column:
+    return Column(name, type, lambda obj, now: cell(obj), priority=priority)
+
+
+def _timed(name: str, cell: Callable[[Json, float], Any], priority: int = 0) -> Column:
+    """A column that shows how long ago something was."""
+    return Column(name, "string", cell, priority=priority)
 
 
 def _or_none(value: Any) -> Any:
@@ -78,7 +84,7 @@ POD_COLUMNS = (
     NAME,
     _col("Ready", pod_ready),
     _col("Status", pod_status),
-    _col("Restarts", pod_restarts),
+    _timed("Restarts", pod_restarts),
     AGE,
     _col("IP", _first_ip, priority=1),
     _col("Node", lambda o: _or_none(_spec(o).get("nodeName")), priority=1),
@@ -182,13 +188,13 @@ def _completions(obj: Json) -> str:
     return f"{done}/1 of {parallelism}" if parallelism > 1 else f"{done}/1"
 
 
-def _job_duration(obj: Json) -> str:
+def _job_duration(obj: Json, now: float) -> str:
     start = parse(_status(obj).get("startTime"))
     if start is None:
         return ""
     end = parse(_status(obj).get("completionTime"))
     if end is None:
-        return age_of(_status(obj).get("startTime"))
+        return human_duration(now - start.timestamp())
     return human_duration((end - start).total_seconds())
 
 
@@ -201,7 +207,7 @@ JOB_COLUMNS = (
     NAME,
     _col("Status", _job_status),
     _col("Completions", _completions),
-    _col("Duration", _job_duration),
+    _timed("Duration", _job_duration),
     AGE,
     _col("Containers", lambda o: _containers(o, "name"), priority=1),
     _col("Images", lambda o: _containers(o, "image"), priority=1),
@@ -209,13 +215,13 @@ JOB_COLUMNS = (
 )
 
 
-def _last_seen(obj: Json) -> str:
+def _last_seen(obj: Json, now: float) -> str:
     series = obj.get("series") or {}
-    return age_of(series.get("lastObservedTime") or obj.get("lastTimestamp") or obj.get("eventTime"))
+    return age_of(series.get("lastObservedTime") or obj.get("lastTimestamp") or obj.get("eventTime"), now)
 
 
-def _first_seen(obj: Json) -> str:
-    return age_of(obj.get("firstTimestamp") or obj.get("eventTime"))
+def _first_seen(obj: Json, now: float) -> str:
+    return age_of(obj.get("firstTimestamp") or obj.get("eventTime"), now)
 
 
 def _involved(obj: Json) -> str:
@@ -239,14 +245,14 @@ def _event_count(obj: Json) -> int:
 
 
 EVENT_COLUMNS = (
-    _col("Last Seen", _last_seen),
+    _timed("Last Seen", _last_seen),
     _col("Type", lambda o: o.get("type", "")),
     _col("Reason", lambda o: o.get("reason", "")),
     _col("Object", _involved),
     _col("Subobject", lambda o: (o.get("involvedObject") or {}).get("fieldPath", ""), priority=1),
     _col("Source", _event_source, priority=1),
     _col("Message", lambda o: str(o.get("message", "")).strip()),
-    _col("First Seen", _first_seen, priority=1),
+    _timed("First Seen", _first_seen, priority=1),
     _col("Count", _event_count, priority=1),
     Column("Name", "string", NAME.cell, format="name", priority=1),
 )
@@ -256,7 +262,7 @@ def _as_core(column: Column) -> Column:
     return Column(
         column.name,
         column.type,
-        lambda obj: column.cell(to_core(obj)),
+        lambda obj, now: column.cell(to_core(obj), now),
         column.format,
         column.description,
         column.priority,

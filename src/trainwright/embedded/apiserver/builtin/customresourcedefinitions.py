@@ -9,7 +9,6 @@ from trainwright.embedded.apiserver.builtin.columns import CUSTOM_RESOURCE_DEFIN
 from trainwright.embedded.apiserver.builtin.definitionrules import definition_faults
 from trainwright.embedded.apiserver.builtin.kind import KindWithStatus
 from trainwright.embedded.apiserver.builtin.schemaprops import checked
-from trainwright.embedded.apiserver.metadata import now_text
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
 from trainwright.schema.jsonobject import Json
@@ -55,7 +54,7 @@ class CustomResourceDefinitions(KindWithStatus):
             status["storedVersions"] = _storage_versions(spec)
 
     def prepare_create(self, obj: Json) -> None:
-        now = now_text()
+        now = self.now()
         accepted = {
             "type": "NamesAccepted",
             "status": "True",
@@ -103,7 +102,7 @@ class CustomResourceDefinitions(KindWithStatus):
         terminating = {
             "type": "Terminating",
             "status": "True",
-            "lastTransitionTime": now_text(),
+            "lastTransitionTime": self.now(),
             "reason": "InstanceDeletionPending",
             "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
         }

@@ -20,7 +20,7 @@ from trainwright.embedded.apiserver.builtin.podtemplates import default_pod_spec
 from trainwright.embedded.apiserver.builtin.podwarnings import pod_warnings
 from trainwright.embedded.apiserver.http.warnings import warn
 from trainwright.embedded.apiserver.metadata import annotation_faults, label_faults
-from trainwright.embedded.apiserver.storage.state import Stored
+from trainwright.embedded.apiserver.storage.objects import Stored
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError

@@ -10,6 +10,8 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
+from trainwright.api.times import rfc3339
+from trainwright.clock import Clock
 from trainwright.embedded.apiserver.fieldmanager.fieldset import FieldSet
 from trainwright.embedded.apiserver.fieldmanager.nodes import UNTYPED, Node, object_node
 from trainwright.embedded.apiserver.metadata import standard_finalizers
@@ -26,7 +28,7 @@ CREATE_ONLY = ("create",)
 
 
 class BuiltinKind(Strategy):
-    """A kind that Kubernetes brings along. Each server has instances of its own."""
+    """A kind that Kubernetes brings along. Each server has instances of its own, with its clock."""
 
     group = ""
     version = "v1"
@@ -39,6 +41,13 @@ class BuiltinKind(Strategy):
     subresources: Mapping[str, Any] = {}
     columns: tuple[Column, ...] = ()
     any_finalizer = False  # newer API groups accept finalizers without a domain in front
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+
+    def now(self) -> str:
+        """The present, as timestamps write it."""
+        return rfc3339(self.clock.wall())
 
     def served(self) -> Type:
         return Type(

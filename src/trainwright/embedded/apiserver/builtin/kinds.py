@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trainwright.clock import Clock
 from trainwright.embedded.apiserver.builtin.access import (
     ClusterRoleBindings,
     ClusterRoles,
@@ -71,9 +72,9 @@ KINDS: tuple[type[BuiltinKind], ...] = (
 )
 
 
-def builtin_types() -> list[Type]:
+def builtin_types(clock: Clock) -> list[Type]:
     """The served types, made anew for each server, so that two servers in one process share nothing."""
-    return [kind().served() for kind in KINDS]
+    return [kind(clock).served() for kind in KINDS]
 
 
 def review_kinds() -> frozenset[str]:

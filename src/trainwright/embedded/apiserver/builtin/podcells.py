@@ -33,7 +33,7 @@ def pod_ready(obj: Json) -> str:
     return f"{ready}/{total}"
 
 
-def pod_restarts(obj: Json) -> str:
+def pod_restarts(obj: Json, now: float) -> str:
     sidecars = _sidecars(obj)
     counts = init_counts = 0
     last: datetime.datetime | None = None
@@ -56,8 +56,7 @@ def pod_restarts(obj: Json) -> str:
             counts += status.get("restartCount", 0)
             last = _later(last, status)
     if counts and last is not None:
-        seconds = (datetime.datetime.now(datetime.UTC) - last).total_seconds()
-        return f"{counts} ({human_duration(seconds)} ago)"
+        return f"{counts} ({human_duration(now - last.timestamp())} ago)"
     return str(counts)
 
 

@@ -13,7 +13,6 @@ from trainwright.embedded.apiserver.builtin.podrules import validate_pod_spec
 from trainwright.embedded.apiserver.builtin.podtemplates import default_pod_spec
 from trainwright.embedded.apiserver.builtin.podwarnings import pod_warnings
 from trainwright.embedded.apiserver.fieldmanager.fieldset import FieldSet
-from trainwright.embedded.apiserver.metadata import now_text
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
@@ -66,7 +65,7 @@ class Pods(KindWithStatus):
                     "type": "PodScheduled",
                     "status": "False",
                     "lastProbeTime": None,
-                    "lastTransitionTime": now_text(),
+                    "lastTransitionTime": self.now(),
                     "reason": "SchedulingGated",
                     "message": "Scheduling is blocked due to non-empty scheduling gates",
                 }

@@ -6,57 +6,57 @@ In: every event. Out: deletes of dependents, owner references taken off, the fin
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from typing import TYPE_CHECKING
 
+from trainwright.embedded.apiserver.access.users import SYSTEM
 from trainwright.embedded.apiserver.controllers.peers import COLLECTOR
+from trainwright.embedded.apiserver.controllers.worklist import Worklist
 from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.operations import deletion, writing
-from trainwright.embedded.apiserver.operations.deletion import FOREGROUND, ORPHAN, DeleteOptions
-from trainwright.embedded.apiserver.operations.writing import SYSTEM, WriteOptions
-from trainwright.embedded.apiserver.storage.state import Event, Stored
+from trainwright.embedded.apiserver.operations.deletion import FOREGROUND, ORPHAN, DeleteOptions, Deletion
+from trainwright.embedded.apiserver.operations.writes import WriteOptions
+from trainwright.embedded.apiserver.storage.objects import Stored
 from trainwright.embedded.apiserver.storage.store import Key
+from trainwright.embedded.apiserver.storage.table import Event
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema.jsonobject import Json
 
 if TYPE_CHECKING:
     from trainwright.embedded.apiserver.api import Api
 
-log = logging.getLogger(__name__)
 OPTIONS = WriteOptions(manager="garbage-collector")
-RETRY_SECONDS = 1.0
+GATHER_SECONDS = 0.005  # a cascade arrives in bursts
 
 
 class GarbageCollector:
-    """`observe` notes what to look at; `run` looks."""
+    name = "garbage collector"
 
     def __init__(self, api: Api) -> None:
         self.api = api
-        self._todo: dict[Key, None] = {}
-        self._wake = asyncio.Event()
+        self._work: Worklist[Key] = Worklist(self.name, api.clock, self.look_at, GATHER_SECONDS)
 
-    def start(self) -> None:
-        state = self.api.state
-        for table in state.tables.values():
+    def resync(self) -> None:
+        self._work.clear()
+        for table in self.api.state.tables.values():
             for stored in table.objects.values():
                 if stored.owners or stored.deleting:
-                    self._todo[stored.key] = None
-        state.listeners.append(self.observe)
-        self._wake.set()
+                    self._work.add(stored.key)
+
+    async def run(self) -> None:
+        await self._work.run(lambda: self.api.peers.give_way(COLLECTOR))
 
     def observe(self, event: Event) -> None:
         current = event.current
         if event.type == "DELETED":
             for key in self.api.state.dependents.get(current.uid, ()):
-                self._add(key)
+                self._work.add(key)
             for owner in current.owners:
                 self._look_at_owner(owner)
             return
         if current.deleting:
-            self._add(current.key)
+            self._work.add(current.key)
         if current.owners and any(owner not in self.api.state.uids for owner in current.owners):
-            self._add(current.key)
+            self._work.add(current.key)
         if event.previous is not None and event.previous.owners != current.owners:
             for owner in event.previous.owners:
                 self._look_at_owner(owner)
@@ -66,32 +66,16 @@ class GarbageCollector:
         if key is not None:
             stored = self.api.state.get(key)
             if stored is not None and stored.deleting:
-                self._add(key)
+                self._work.add(key)
 
-    def _add(self, key: Key) -> None:
-        self._todo[key] = None
-        self._wake.set()
-
-    async def run(self) -> None:
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            await asyncio.sleep(0.005)  # a cascade arrives in bursts
-            await self.api.peers.give_way(COLLECTOR)
-            todo, self._todo = self._todo, {}
-            failed = False
-            for key in todo:
-                try:
-                    await self._process(key)
-                except StatusError as error:
-                    if error.code == 404:
-                        continue
-                    if error.code != 409:
-                        log.info("garbage collection of %s will be tried again: %s", "/".join(key), error)
-                    self._todo[key] = None
-                    failed = True
-            if failed:
-                asyncio.get_running_loop().call_later(RETRY_SECONDS, self._wake.set)
+    async def look_at(self, key: Key) -> bool:
+        """Do what the object needs now; always done with it, since its next change brings it back."""
+        try:
+            await self._process(key)
+        except StatusError as error:
+            if error.code != 404:
+                raise
+        return True
 
     async def _process(self, key: Key) -> None:
         stored = self.api.state.head(key)
@@ -107,8 +91,6 @@ class GarbageCollector:
                 await self._foreground(served, stored)
         elif stored.owners:
             await self._check_owners(served, stored)
-
-    # ------------------------------------------------------------------------------------------------ dependents
 
     def _owner_exists(self, dependent: Stored, reference: Json) -> Stored | None:
         """The owner, if it lives where the reference says: same namespace or cluster-wide, same kind, name and UID."""
@@ -146,7 +128,7 @@ class GarbageCollector:
             # Its own dependents hold it back in turn, so that the order holds all the way down.
             policy = "Foreground"
         options = DeleteOptions(policy=self._policy(stored, policy), uid=stored.uid)
-        await deletion.delete(self.api, served, stored.key, options, SYSTEM)
+        await deletion.delete(self.api, Deletion(served, stored.key, SYSTEM, options))
 
     @staticmethod
     def _policy(stored: Stored, policy: str) -> str:
@@ -169,8 +151,6 @@ class GarbageCollector:
         await writing.update(
             self.api, served, stored.key, compute, OPTIONS, SYSTEM, precondition_uid=stored.uid, retry=True
         )
-
-    # ------------------------------------------------------------------------------------------------ owners
 
     def _blocking_dependents(self, uid: str) -> list[Key]:
         found = []

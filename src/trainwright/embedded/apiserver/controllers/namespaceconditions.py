@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from trainwright.embedded.apiserver.metadata import now_text
-from trainwright.embedded.apiserver.storage.state import Stored
+from trainwright.embedded.apiserver.storage.objects import Stored
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema.jsonobject import Json
 
@@ -50,14 +49,14 @@ def _condition(kind: str, status: str, reason: str, message: str) -> Json:
     return {"type": kind, "status": status, "reason": reason, "message": message}
 
 
-def merged(current: list[Json], wanted: list[Json]) -> list[Json] | None:
+def merged(current: list[Json], wanted: list[Json], now: str) -> list[Json] | None:
     """The conditions of others with ours; what says the same keeps its time. None if nothing is new."""
     result = list(current)
     places = {condition.get("type"): index for index, condition in enumerate(current)}
     for condition in wanted:
         index = places.get(condition["type"])
         if index is None:
-            result.append({**condition, "lastTransitionTime": now_text()})
+            result.append({**condition, "lastTransitionTime": now})
         elif any(current[index].get(name) != value for name, value in condition.items()):
-            result[index] = {**condition, "lastTransitionTime": now_text()}
+            result[index] = {**condition, "lastTransitionTime": now}
     return None if result == current else result

@@ -1,95 +1,59 @@
-"""Namespaces: no object without one, none into one that ends, and the end itself.
+"""The end of a namespace: its contents deleted, the `kubernetes` finalizer taken off, the namespace gone.
 
-In: events of namespaces (a deletion that waits). Out: the contents deleted, the `kubernetes` finalizer taken off, the
-namespace gone.
+In: events of namespaces that are being deleted, and of what goes from them.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from typing import TYPE_CHECKING
 
-from trainwright.embedded.apiserver import errors, metadata
+from trainwright.embedded.apiserver.access.users import SYSTEM
 from trainwright.embedded.apiserver.controllers.namespaceconditions import conditions_of, merged
 from trainwright.embedded.apiserver.controllers.peers import NAMESPACES
+from trainwright.embedded.apiserver.controllers.worklist import Worklist
 from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.operations import deletion, writing
-from trainwright.embedded.apiserver.operations.writing import SYSTEM, WriteOptions
-from trainwright.embedded.apiserver.storage.state import Event, Stored
-from trainwright.embedded.apiserver.storage.store import Key
+from trainwright.embedded.apiserver.operations.deletion import BACKGROUND, Deletion
+from trainwright.embedded.apiserver.operations.finalizing import finalize
+from trainwright.embedded.apiserver.operations.namespaces import namespace_key
+from trainwright.embedded.apiserver.operations.writes import WriteOptions
+from trainwright.embedded.apiserver.storage.objects import Stored
+from trainwright.embedded.apiserver.storage.table import DELETED, Event
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema.jsonobject import Json
 
 if TYPE_CHECKING:
     from trainwright.embedded.apiserver.api import Api
 
-CONTROLLER = WriteOptions(manager="kube-controller-manager")
-log = logging.getLogger(__name__)
+OPTIONS = WriteOptions(manager="kube-controller-manager")
+GATHER_SECONDS = 0.01
 
 
-def namespace_key(name: str) -> Key:
-    return Key("namespaces", "", name)
+class NamespaceController:
+    """Empties namespaces that are being deleted; what cannot go yet (finalizers, pods with grace) comes again."""
 
-
-class Namespaces:
-    """The admission check, and the controller that empties ending namespaces."""
+    name = "namespace controller"
 
     def __init__(self, api: Api) -> None:
         self.api = api
-        self._ending: set[str] = set()
-        self._wake = asyncio.Event()
+        self._ending: Worklist[str] = Worklist(self.name, api.clock, self._empty, GATHER_SECONDS)
 
-    def check_create(self, served: Type, namespace: str, name: str) -> None:
-        stored = self.api.state.head(namespace_key(namespace))
-        if stored is None:
-            raise errors.not_found("", "namespaces", namespace)
-        if stored.deleting:
-            text = f"unable to create new content in namespace {namespace} because it is being terminated"
-            refused = errors.forbidden(served.group, served.plural, name, text)
-            cause = {
-                "reason": "NamespaceTerminating",
-                "message": f"namespace {namespace} is being terminated",
-                "field": "metadata.namespace",
-            }
-            assert refused.details is not None
-            refused.details["causes"] = [cause]
-            raise refused
-
-    # ------------------------------------------------------------------------------------------------ ending
-
-    def observe(self, event: Event) -> None:
-        if event.current.key.resource == "namespaces" and event.current.deleting and event.type != "DELETED":
-            self._ending.add(event.current.key.name)
-            self._wake.set()
-        elif event.type == "DELETED" and event.current.key.namespace in self._ending:
-            self._wake.set()
-
-    def start(self) -> None:
+    def resync(self) -> None:
+        self._ending.clear()
         for stored in self.api.state.table("namespaces").objects.values():
             if stored.deleting:
                 self._ending.add(stored.key.name)
-        self.api.state.listeners.append(self.observe)
-        self._wake.set()
+
+    def observe(self, event: Event) -> None:
+        key = event.current.key
+        if event.type == DELETED:
+            if key.namespace in self._ending:
+                self._ending.add(key.namespace)
+        elif key.resource == "namespaces" and event.current.deleting:
+            self._ending.add(key.name)
 
     async def run(self) -> None:
-        """Empties ending namespaces until cancelled. What cannot go yet (finalizers, pods with grace) is looked at
-        again."""
-        while True:
-            try:
-                await asyncio.wait_for(self._wake.wait(), 1.0 if self._ending else None)
-            except TimeoutError:
-                pass
-            self._wake.clear()
-            if self._ending:
-                await self.api.peers.give_way(NAMESPACES)
-            for name in sorted(self._ending):
-                try:
-                    if await self._empty(name):
-                        self._ending.discard(name)
-                except StatusError as error:
-                    log.info("namespace %s cannot be removed yet: %s", name, error)
-            await asyncio.sleep(0.01)  # let a burst of deletions gather
+        await self._ending.run(lambda: self.api.peers.give_way(NAMESPACES))
 
     async def _empty(self, name: str) -> bool:
         """One pass over the contents; True when the namespace is gone."""
@@ -108,9 +72,7 @@ class Namespaces:
             for item in found:
                 if not item.deleting:
                     try:
-                        await deletion.delete(
-                            api, served, item.key, deletion.DeleteOptions(policy="Background"), SYSTEM
-                        )
+                        await deletion.delete(api, Deletion(served, item.key, SYSTEM, BACKGROUND))
                     except StatusError as error:
                         if error.code != 404:
                             raise
@@ -131,14 +93,14 @@ class Namespaces:
         def with_conditions(obj: Json | None) -> Json:
             assert obj is not None
             status = obj.setdefault("status", {})
-            conditions = merged(status.get("conditions") or [], conditions_of(left))
+            conditions = merged(status.get("conditions") or [], conditions_of(left), self.api.now())
             if conditions is None:
                 raise writing.Unchanged
             status["conditions"] = conditions
             return obj
 
         await writing.update(
-            self.api, served, namespace_key(name), with_conditions, CONTROLLER, SYSTEM, subresource="status", retry=True
+            self.api, served, namespace_key(name), with_conditions, OPTIONS, SYSTEM, subresource="status", retry=True
         )
 
     async def _finalize(self, name: str) -> None:
@@ -151,48 +113,4 @@ class Namespaces:
             obj["spec"] = {"finalizers": finalizers} if finalizers else {}
             return obj
 
-        await finalize(self.api, served, name, without_finalizer, CONTROLLER)
-
-
-async def finalize(api: Api, served: Type, name: str, compute: writing.Compute, options: WriteOptions) -> Json:
-    """The `finalize` subresource: an update but for the status; without finalizers, and deleted, the namespace goes."""
-    key = namespace_key(name)
-    stored = api.state.head(key)
-    if stored is None:
-        raise errors.not_found("", "namespaces", name)
-    before = served.whole_object(stored.data)
-    obj = compute(served.whole_object(stored.data))
-    meta = obj["metadata"]
-    if meta.get("resourceVersion") and meta["resourceVersion"] != str(stored.version):
-        raise errors.conflict("", "namespaces", name, errors.MODIFIED)
-    obj["status"] = before.get("status", {})
-    served.field_manager("finalize").update(before, obj, options.manager, metadata.now_text())
-    metadata.carry_over(meta, before["metadata"])
-    meta["resourceVersion"] = str(stored.version)
-    finalizers = (obj.get("spec") or {}).get("finalizers") or []
-    faults = metadata.validate_update(meta, before["metadata"], namespaced=False)
-    faults += metadata.finalizer_faults(finalizers, "spec.finalizers")
-    if faults:
-        raise errors.invalid("", "Namespace", name, faults)
-    obj["spec"] = {"finalizers": finalizers} if finalizers else {}
-    if options.dry_run:
-        return obj
-    if stored.deleting and not finalizers and not meta.get("finalizers"):
-        _, future = api.state.delete(key, obj)
-        await asyncio.shield(future)
-        return obj
-    if obj != before:
-        _, future = api.state.put(key, obj)
-        await asyncio.shield(future)
-    return obj
-
-
-async def ensure(api: Api, name: str) -> None:
-    """Make a namespace every server has."""
-    if api.state.head(namespace_key(name)) is not None:
-        return
-    served = api.registry.find("", "v1", "namespaces")
-    assert served is not None
-    obj: Json = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}, "spec": {}, "status": {}}
-    served.strategy.default(obj)
-    await writing.create(api, served, "", obj, WriteOptions(manager="trainwright"), SYSTEM)
+        await finalize(self.api, served, name, without_finalizer, OPTIONS)

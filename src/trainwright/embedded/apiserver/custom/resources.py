@@ -5,24 +5,17 @@ In: events of CRDs. Out: the registry's custom types. Conversion between version
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from trainwright.embedded.apiserver.builtin.customresourcedefinitions import CLEANUP
 from trainwright.embedded.apiserver.custom import jsonpath
 from trainwright.embedded.apiserver.custom.embeddedobjects import EmbeddedObjects, check_metadata
-from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.fieldmanager.nodes import object_node
 from trainwright.embedded.apiserver.http.age import age_of
-from trainwright.embedded.apiserver.http.tables import NAME
+from trainwright.embedded.apiserver.http.tables import NAME, age
 from trainwright.embedded.apiserver.http.warnings import warn
-from trainwright.embedded.apiserver.operations import deletion, writing
-from trainwright.embedded.apiserver.operations.writing import SYSTEM, WriteOptions
-from trainwright.embedded.apiserver.storage.state import Event
-from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Column, Strategy, Type
 from trainwright.schema import errors as field
 from trainwright.schema.custom_resource import check_create, check_status_update, check_update
@@ -32,7 +25,7 @@ from trainwright.schema.jsonobject import Json
 from trainwright.schema.structural import StructuralSchema
 
 if TYPE_CHECKING:
-    from trainwright.embedded.apiserver.api import Api
+    pass
 
 log = logging.getLogger(__name__)
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -293,28 +286,28 @@ def _deprecation(api_version: str, kind: str, version: Json) -> str:
 def _columns(version: Json) -> tuple[Column, ...]:
     declared = version.get("additionalPrinterColumns")
     if not declared:
-        return (NAME, Column("Age", "date", lambda o: age_of(o["metadata"].get("creationTimestamp"))))
+        return (NAME, Column("Age", "date", age))
     return (NAME, *(_column(entry) for entry in declared))
 
 
 def _column(entry: Json) -> Column:
     kind, path = entry["type"], entry["jsonPath"]
 
-    def cell(obj: Json) -> Any:
+    def cell(obj: Json, now: float) -> Any:
         try:
             values = jsonpath.find(path, obj)
         except jsonpath.JsonPathError:
             return None
-        return _cell(values[0], kind) if values else None
+        return _cell(values[0], kind, now) if values else None
 
     return Column(
         entry["name"], kind, cell, entry.get("format", ""), entry.get("description", ""), entry.get("priority", 0)
     )
 
 
-def _cell(value: Any, kind: str) -> Any:
+def _cell(value: Any, kind: str, now: float) -> Any:
     if kind == "date":
-        return age_of(value) if isinstance(value, str) else "<unknown>"
+        return age_of(value, now) if isinstance(value, str) else "<unknown>"
     if kind == "integer":
         return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
     if kind == "number":
@@ -326,113 +319,3 @@ def _cell(value: Any, kind: str) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
     return jsonpath.text(value)
-
-
-# ---------------------------------------------------------------------------------------------------------- controller
-
-
-class CustomResources:
-    """Keeps the registry in step with the stored CRDs, and empties the types of those that are being deleted."""
-
-    def __init__(self, api: Api) -> None:
-        self.api = api
-        self._ending: set[str] = set()
-        self._wake = asyncio.Event()
-
-    def start(self) -> None:
-        for stored in self.api.state.table(CRDS).objects.values():
-            self._register(stored.decode())
-            if stored.deleting:
-                self._ending.add(stored.key.name)
-        self.api.state.listeners.append(self.observe)
-        self._wake.set()
-
-    def observe(self, event: Event) -> None:
-        if event.current.key.resource != CRDS:
-            return
-        crd = event.current.decode()
-        if event.type == "DELETED":
-            spec = crd["spec"]
-            self.api.registry.set_custom(spec["group"], spec["names"]["plural"], [])
-            self.api.state.drop_table(f"{spec['names']['plural']}.{spec['group']}")
-            self.api.registry.terminating.discard(f"{spec['names']['plural']}.{spec['group']}")
-            self._ending.discard(event.current.key.name)
-            return
-        previous = event.previous.decode() if event.previous is not None else None
-        if previous is None or previous["spec"] != crd["spec"]:
-            self._register(crd)
-        if event.current.deleting:
-            self._register(crd)
-            self._ending.add(event.current.key.name)
-            self._wake.set()
-
-    def _register(self, crd: Json) -> None:
-        spec = crd["spec"]
-        resource = f"{spec['names']['plural']}.{spec['group']}"
-        if crd["metadata"].get("deletionTimestamp"):
-            self.api.registry.terminating.add(resource)
-        else:
-            self.api.registry.terminating.discard(resource)
-        self.api.registry.set_custom(spec["group"], spec["names"]["plural"], types_of(crd))
-        self.api.state.table(f"{spec['names']['plural']}.{spec['group']}")
-
-    async def run(self) -> None:
-        while True:
-            try:
-                await asyncio.wait_for(self._wake.wait(), 1.0 if self._ending else None)
-            except TimeoutError:
-                pass
-            self._wake.clear()
-            for name in sorted(self._ending):
-                try:
-                    await self._end(name)
-                except StatusError as error:
-                    log.info("the type %s cannot be removed yet: %s", name, error)
-
-    async def _end(self, name: str) -> None:
-        """Delete the objects, then let the CRD go."""
-        stored = self.api.state.head(Key(CRDS, "", name))
-        if stored is None:
-            self._ending.discard(name)
-            return
-        spec = stored.decode()["spec"]
-        resource = f"{spec['names']['plural']}.{spec['group']}"
-        served = self.api.registry.by_resource(resource)
-        left = False
-        if served is not None:
-            for item in list(self.api.state.table(resource).objects.values()):
-                if not item.deleting:
-                    await deletion.delete(
-                        self.api, served, item.key, deletion.DeleteOptions(policy="Background"), SYSTEM
-                    )
-                left = left or self.api.state.head(item.key) is not None
-        if left:
-            await self._tell_of_progress(stored.key)
-            return
-
-        def compute(obj: Json | None) -> Json:
-            assert obj is not None
-            kept = [f for f in obj["metadata"].get("finalizers") or () if f != CLEANUP]
-            obj["metadata"]["finalizers"] = kept
-            if not kept:
-                del obj["metadata"]["finalizers"]
-            return obj
-
-        await self._change(stored.key, compute)
-
-    async def _tell_of_progress(self, key: Key) -> None:
-        def compute(obj: Json | None) -> Json:
-            assert obj is not None
-            for condition in (obj.get("status") or {}).get("conditions") or ():
-                if condition["type"] == "Terminating":
-                    condition["reason"] = "InstanceDeletionInProgress"
-                    condition["message"] = "CustomResource deletion is in progress"
-            return obj
-
-        await self._change(key, compute, "status")
-
-    async def _change(self, key: Key, compute: writing.Compute, subresource: str = "") -> None:
-        crds = self.api.registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-        assert crds is not None
-        options = WriteOptions(manager="trainwright")
-        await writing.update(self.api, crds, key, compute, options, SYSTEM, subresource=subresource, retry=True)

@@ -48,8 +48,7 @@ def parse(text: str | None) -> datetime.datetime | None:
         return None
 
 
-def age_of(text: str | None) -> str:
+def age_of(text: str | None, now: float) -> str:
+    """`now` is in seconds since the epoch."""
     moment = parse(text)
-    if moment is None:
-        return "<unknown>"
-    return human_duration((datetime.datetime.now(datetime.UTC) - moment).total_seconds())
+    return "<unknown>" if moment is None else human_duration(now - moment.timestamp())

@@ -195,6 +195,10 @@ def json_kind(value: object) -> str:
     return {list: "array", dict: "object", str: "string", bool: "bool"}.get(type(value), "number")
 
 
+def too_large() -> StatusError:
+    return StatusError(413, f"Request entity too large: limit is {MAX_BODY}")
+
+
 def unsupported_body(accepted: str) -> StatusError:
     text = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
     return StatusError(415, text)

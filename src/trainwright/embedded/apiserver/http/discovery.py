@@ -10,7 +10,7 @@ import msgspec
 
 from trainwright.embedded.apiserver.errors import StatusError, method_not_allowed, unknown_resource
 from trainwright.embedded.apiserver.http.negotiation import negotiate
-from trainwright.embedded.apiserver.http.requests import Answer, Call, PageNotFound, json_answer
+from trainwright.embedded.apiserver.http.requests import Answer, PageNotFound, Request, json_answer
 from trainwright.embedded.apiserver.registry import Registry
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema.jsonobject import Json
@@ -26,16 +26,16 @@ class Discovery:
         self.address = address
         self._made: dict[tuple[str, int], tuple[bytes, str]] = {}
 
-    def answer(self, call: Call, parts: list[str]) -> Answer:
+    def answer(self, request: Request, parts: list[str]) -> Answer:
         """`parts` is the path: api or apis, then group and version as far as they are given."""
-        accept = call.headers.get("Accept", "")
+        accept = request.headers.get("Accept", "")
         builtin = parts[0] == "api" or (len(parts) > 2 and parts[1] in self.registry.builtin_groups)
-        if call.method != "GET" and builtin:
+        if request.method != "GET" and builtin:
             raise method_not_allowed()
         if len(parts) == 1:
             if wants_aggregated(accept):
                 return self._cached(
-                    call, f"{parts[0]}:aggregated", lambda: self._aggregated(parts[0] == "api"), AGGREGATED
+                    request, f"{parts[0]}:aggregated", lambda: self._aggregated(parts[0] == "api"), AGGREGATED
                 )
             negotiate(accept, tables=False)
             return json_answer(200, self._api_versions() if parts[0] == "api" else self._group_list())
@@ -52,7 +52,7 @@ class Discovery:
             raise unknown_resource() if group in self.registry.builtin_groups else PageNotFound
         return json_answer(200, self._resource_list(group, parts[2]))
 
-    def _cached(self, call: Call, name: str, make: Any, content_type: str) -> Answer:
+    def _cached(self, request: Request, name: str, make: Any, content_type: str) -> Answer:
         key = (name, self.registry.changes)
         found = self._made.get(key)
         if found is None:
@@ -62,7 +62,7 @@ class Discovery:
             found = self._made[key] = (body, tag)
         body, tag = found
         headers = {"Etag": tag, "Vary": "Accept", "Cache-Control": "public"}
-        if call.headers.get("If-None-Match") == tag:
+        if request.headers.get("If-None-Match") == tag:
             return Answer(304, b"", content_type, headers)
         return Answer(200, body, content_type, headers)
 

@@ -1,123 +1,108 @@
-"""The HTTP boundary: one request in, one answer out, every failure a Status.
+"""The boundary: one request in, one answer out, every failure a Status. `Request → Answer`, over HTTPS or in process.
 
-This is the only place of the API server that catches every exception: what is not a `StatusError` is a defect of ours,
-logged with its traceback and answered with 500, so that one bad request never takes the server down.
+A request's way: Host check → authentication → impersonation → router → authorization → body → operation. Permission
+comes before existence, so that a 404 never leaks what there is, and before the body, so that nobody without rights
+makes the server read one.
+
+This is the only place of the API server that catches every exception of a request: one that is not a `StatusError` is
+a defect of ours, logged with its traceback and answered with 500, so that one bad request never takes the server down.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
-import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from email.utils import formatdate
 
-from aiohttp import web
+import msgspec
 
 from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.access.authentication import Authenticator
 from trainwright.embedded.apiserver.access.impersonation import acting_as
 from trainwright.embedded.apiserver.access.rbac import Authorizer, attributes, unknown_attributes
-from trainwright.embedded.apiserver.access.reviews import Reviews
+from trainwright.embedded.apiserver.access.users import User
 from trainwright.embedded.apiserver.api import Api
-from trainwright.embedded.apiserver.builtin.kinds import review_kinds
 from trainwright.embedded.apiserver.errors import StatusError
-from trainwright.embedded.apiserver.http.bodies import MAX_BODY
-from trainwright.embedded.apiserver.http.discovery import Discovery
+from trainwright.embedded.apiserver.http.dispatch import Operations
+from trainwright.embedded.apiserver.http.documents import Documents
 from trainwright.embedded.apiserver.http.negotiation import failure_form, render
-from trainwright.embedded.apiserver.http.openapi import OpenApi
 from trainwright.embedded.apiserver.http.requests import (
     Answer,
     Call,
     PageNotFound,
-    Query,
+    Request,
+    Sink,
+    StreamedAnswer,
+    header_fields,
     json_answer,
     text_answer,
 )
-from trainwright.embedded.apiserver.http.router import find_target, segments
-from trainwright.embedded.apiserver.http.version import version_info
-from trainwright.embedded.apiserver.http.warnings import collect, warn
-from trainwright.embedded.apiserver.operations import (
-    logs,
-    mutations,
-    patching,
-    reading,
-    subresources,
-    watching,
-)
+from trainwright.embedded.apiserver.http.router import Target, find_target, segments
+from trainwright.embedded.apiserver.http.warnings import collecting, warn
 
 log = logging.getLogger(__name__)
-HEALTH = ("healthz", "livez", "readyz")
-CHECKS = ("ping", "log", "etcd", "poststarthook")
-VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_REVIEWS = review_kinds()
-BODY_SECONDS = 30.0
+WITH_BODY = ("POST", "PUT", "PATCH", "DELETE")
+VERSION_AT = {"api": 2, "apis": 3}  # how many parts a path has up to its version: what is longer names a resource
 
 
-class HttpApi:
-    """Handles requests of one server. `allowed_hosts` guards against DNS rebinding."""
+class Handler:
+    """Answers the requests of one server. `allowed_hosts` guards against DNS rebinding."""
 
     def __init__(
         self,
         api: Api,
         authenticator: Authenticator,
         authorizer: Authorizer,
-        reviews: Reviews,
-        discovery: Discovery,
-        openapi: OpenApi,
+        documents: Documents,
+        operations: Operations,
         allowed_hosts: frozenset[str],
-        kubelet: logs.Kubelet | None,
     ) -> None:
         self.api = api
         self.authenticator = authenticator
         self.authorizer = authorizer
-        self.reviews = reviews
-        self.discovery = discovery
-        self.openapi = openapi
+        self.documents = documents
+        self.operations = operations
         self.allowed_hosts = allowed_hosts
-        self.kubelet = kubelet
+        self._date = (0, "")
 
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        warnings = collect()
-        try:
-            answer = await self._answer(request)
-            if isinstance(answer, web.StreamResponse):
-                return answer
-        except PageNotFound:
-            answer = text_answer(404, "404 page not found\n")
-        except StatusError as error:
-            form = failure_form(request.headers.get("Accept", ""))
-            answer = Answer(error.code, render(form, error.status), form.content_type)
-            if error.retry_after:
-                answer.headers = {"Retry-After": str(error.retry_after)}
-        except (asyncio.CancelledError, ConnectionResetError):
-            raise
-        except Exception:
-            log.exception("a request could not be answered: %s %s", request.method, request.rel_url.raw_path)
-            failed = StatusError(500, "an internal error of the embedded API server; its log has the details")
-            answer = json_answer(500, failed.status)
-        response = web.Response(status=answer.status, body=answer.body)
-        response.headers["Content-Type"] = answer.content_type
-        response.headers.setdefault("Cache-Control", "no-cache, private")
-        for name, value in answer.headers.items():
-            response.headers[name] = value
-        for text in warnings:
-            response.headers.add("Warning", f'299 - "{_escape(text)}"')
-        return response
+    async def answer(self, request: Request) -> Answer | StreamedAnswer:
+        """Raises nothing but what ends the request: cancellation, and a connection that broke."""
+        with collecting() as warnings:
+            try:
+                answer = await self._answer(request)
+                if isinstance(answer, StreamedAnswer):
+                    answer = msgspec.structs.replace(answer, send=functools.partial(_guarded, request, answer.send))
+            except PageNotFound:
+                answer = text_answer(404, "404 page not found\n")
+            except StatusError as error:
+                answer = failure(error, request.headers)
+            except (asyncio.CancelledError, ConnectionResetError):
+                raise
+            except Exception:
+                log.exception("a request could not be answered: %s %s", request.method, request.path)
+                failed = StatusError(500, "an internal error of the embedded API server; its log has the details")
+                answer = json_answer(500, failed.status)
+        return msgspec.structs.replace(answer, warnings=tuple(warnings)) if warnings else answer
 
-    async def _answer(self, request: web.BaseRequest) -> Answer | web.StreamResponse:
+    def header_fields(self, answer: Answer | StreamedAnswer) -> list[tuple[str, str]]:
+        second = int(self.api.clock.wall())
+        if second != self._date[0]:
+            self._date = (second, formatdate(second, usegmt=True))
+        return header_fields(answer, self._date[1])
+
+    async def _answer(self, request: Request) -> Answer | StreamedAnswer:
         self._check_host(request.headers)
         self.api.peers.note(request.headers.get("User-Agent", ""))
-        path, _, query_text = request.raw_path.partition("?")
-        if "://" in path[:8]:
-            path = urllib.parse.urlsplit(path).path
         user = self.authenticator.user_of(request.headers.get("Authorization", ""))
         user = acting_as(self.authorizer, user, request.headers)
-        call = Call(request.method, path, Query(query_text), request.headers, user)
-        parts = segments(path)
-        root = parts[0]
-        if root in ("api", "apis") and len([part for part in parts if part]) > (2 if root == "api" else 3):
-            return await self._resource(call, request, parts)
-        return self._document(call, [part for part in parts if part])
+        parts = segments(request.path)
+        named = [part for part in parts if part]
+        if len(named) > VERSION_AT.get(parts[0], len(named)):
+            return await self.operations.perform(await self._call(request, user, parts))
+        self.authorizer.check_path(user, request.path, request.method.lower())
+        return self.documents.answer(request, named)
 
     def _check_host(self, headers: Mapping[str, str]) -> None:
         host = headers.get("Host", "")
@@ -129,145 +114,54 @@ class HttpApi:
         if "Origin" in headers:
             raise StatusError(403, "requests from web pages are not accepted", reason="Forbidden")
 
-    # ------------------------------------------------------------------------------------------------ documents
-
-    def _document(self, call: Call, parts: list[str]) -> Answer:
-        root = parts[0] if parts else ""
-        known = root in ("api", "apis", "version", "openapi", *HEALTH) or not root
-        self.authorizer.check_path(call.user, call.path, call.method.lower())
-        if not known:
-            raise PageNotFound
-        if root in ("api", "apis"):
-            return self.discovery.answer(call, parts)
-        if root in HEALTH:
-            if len(parts) > 1 and parts[1] not in CHECKS:
-                raise PageNotFound
-            return text_answer(200, "ok")
-        if root == "openapi":
-            return self.openapi.answer(call, parts)
-        if call.method != "GET":
+    async def _call(self, request: Request, user: User, parts: list[str]) -> Call:
+        """The request with its target, if the user may make it, and with its body."""
+        target = self._target(request, user, parts)
+        if request.method == "HEAD" and not target.served.custom:
             raise errors.method_not_allowed()
-        if root == "version":
-            return json_answer(200, version_info())
-        paths = ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
-        return json_answer(200, {"paths": paths})
+        if target.served.deprecation:
+            warn([target.served.deprecation])
+        body = await request.read_body() if request.method in WITH_BODY else b""
+        return Call(
+            request.method,
+            request.path,
+            request.query,
+            request.headers,
+            user,
+            target.served,
+            target.namespace,
+            target.name,
+            target.subresource,
+            target.watch,
+            body,
+        )
 
-    # ------------------------------------------------------------------------------------------------ resources
-
-    async def _resource(self, call: Call, request: web.BaseRequest, parts: list[str]) -> Answer | web.StreamResponse:
+    def _target(self, request: Request, user: User, parts: list[str]) -> Target:
         while parts and not parts[-1]:
             parts.pop()
         try:
             target = find_target(self.api.registry, parts)
-        except (StatusError, PageNotFound):
-            # Who may not ask is told that before what there is.
-            self.authorizer.check(unknown_attributes(call, parts))
+        except StatusError:
+            self.authorizer.check(unknown_attributes(request, user, parts))
             raise
-        call.served, call.namespace, call.name = target.served, target.namespace, target.name
-        call.subresource = target.subresource
-        call.watch = target.watch or (not call.name and call.query.flag("watch"))
-        self.authorizer.check(attributes(call))
-        if call.method == "HEAD" and not target.served.custom:
-            raise errors.method_not_allowed()
-        if target.served.deprecation:
-            warn([target.served.deprecation])
-        if call.method in ("POST", "PUT", "PATCH", "DELETE"):
-            call.body = await _read_body(request)
-        if call.subresource:
-            return await self._subresource(call, request)
-        if target.served.plural in _REVIEWS and not target.served.custom and "list" not in target.served.verbs:
-            if call.name:
-                raise errors.unknown_resource()
-            if call.method != "POST":
-                raise errors.method_not_allowed()
-            return self.reviews.answer(call)
-        if target.served.resource == "bindings":
-            if call.name:
-                raise errors.unknown_resource()
-            if call.method != "POST":
-                raise errors.method_not_allowed()
-            return await subresources.bind_by_body(self.api, call)
-        return await (self._object(call, request) if call.name else self._collection(call, request))
-
-    async def _collection(self, call: Call, request: web.BaseRequest) -> Answer | web.StreamResponse:
-        method, served = call.method, call.served
-        if method in ("GET", "HEAD"):
-            if call.watch:
-                return await watching.watch(self.api, call, request, {})
-            return await reading.list_objects(self.api, call)
-        everywhere = served.namespaced and not call.namespace
-        if method == "POST":
-            if everywhere:
-                raise PageNotFound if served.custom else errors.method_not_allowed()
-            return await mutations.create(self.api, call)
-        if method == "DELETE" and "deletecollection" in served.verbs and not everywhere:
-            return await mutations.delete_collection(self.api, call)
-        if served.custom and method in ("PUT", "PATCH"):
-            raise errors.bad_request("name must be provided")
-        raise errors.method_not_allowed()
-
-    async def _object(self, call: Call, request: web.BaseRequest) -> Answer | web.StreamResponse:
-        method = call.method
-        if method in ("GET", "HEAD"):
-            if call.watch:
-                return await watching.watch(self.api, call, request, {})
-            return await reading.get(self.api, call)
-        if method == "PUT":
-            return await mutations.update(self.api, call)
-        if method == "PATCH":
-            return await patching.patch(self.api, call)
-        if method == "DELETE":
-            return await mutations.delete(self.api, call)
-        if method == "POST" and call.served.custom:
-            return await mutations.create(self.api, call)
-        raise errors.method_not_allowed()
-
-    async def _subresource(self, call: Call, request: web.BaseRequest) -> Answer | web.StreamResponse:
-        served = call.served
-        if served.resource == "pods" and call.subresource == "log":
-            if call.method != "GET":
-                raise errors.method_not_allowed()
-            stream = await logs.log(self.api, self.kubelet, call, request)
-            return stream if stream is not None else Answer(204, b"", "text/plain")
-        if served.resource == "serviceaccounts" and call.subresource == "token":
-            return self.reviews.token_request(call)
-        handler = subresources.handler_of(call)
-        if handler is not None:
-            return await handler(self.api, call)
-        if call.subresource not in served.subresources:
-            raise errors.not_found(served.group, served.plural, call.name)
-        if call.method == "GET":
-            return await reading.get(self.api, call)
-        if call.method == "PUT":
-            return await mutations.update(self.api, call)
-        if call.method == "PATCH":
-            return await patching.patch(self.api, call)
-        if served.custom and call.method in VERBS:
-            text = f'{VERBS[call.method]} is not supported on resources of kind "{served.plural}.{served.group}"'
-            raise StatusError(405, text, details={"group": served.group, "kind": served.plural})
-        raise errors.method_not_allowed()
+        if not target.name and request.query.flag("watch"):
+            target = msgspec.structs.replace(target, watch=True)
+        self.authorizer.check(attributes(request, user, target))
+        return target
 
 
-def _escape(text: str) -> str:
-    flat = "".join(char if char.isprintable() else " " for char in text)
-    return flat.replace("\\", "\\\\").replace('"', '\\"')
-
-
-async def _read_body(request: web.BaseRequest) -> bytes:
-    """All of it, up to the limit, within a time."""
-    if not request.can_read_body:
-        return b""
-    parts: list[bytes] = []
-    size = 0
+async def _guarded(request: Request, send: Callable[[Sink], Awaitable[None]], sink: Sink) -> None:
+    """A defect in the middle of a stream: the status has been sent, so all that is left is to break off."""
     try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for data in request.content.iter_any():
-                size += len(data)
-                if size > MAX_BODY:
-                    raise StatusError(413, f"Request entity too large: limit is {MAX_BODY}")
-                parts.append(data)
-    except TimeoutError:
-        raise StatusError(408, "the body of the request did not arrive in time", reason="Timeout") from None
-    except web.RequestPayloadError as error:
-        raise errors.bad_request(f"the body of the request cannot be read: {error}") from None
-    return b"".join(parts)
+        await send(sink)
+    except (asyncio.CancelledError, ConnectionError):
+        raise
+    except Exception:
+        log.exception("a stream broke off: %s %s", request.method, request.path)
+        sink.abort()
+
+
+def failure(error: StatusError, headers: Mapping[str, str]) -> Answer:
+    form = failure_form(headers.get("Accept", ""))
+    more = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
+    return Answer(error.code, render(form, error.status), form.content_type, more)

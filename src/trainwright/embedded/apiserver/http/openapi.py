@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from trainwright.embedded.apiserver.http.requests import Answer, Call, PageNotFound
+from trainwright.embedded.apiserver.http.requests import Answer, PageNotFound, Request
 from trainwright.embedded.apiserver.registry import Registry
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema import kubernetes
@@ -31,11 +31,11 @@ class OpenApi:
         self._made: dict[tuple[str, str, int], tuple[bytes, str]] = {}
         self._index: tuple[int, bytes] | None = None
 
-    def answer(self, call: Call, parts: list[str]) -> Answer:
+    def answer(self, request: Request, parts: list[str]) -> Answer:
         if len(parts) < 2:
             raise PageNotFound
         if parts[1] == "v2" and len(parts) == 2:
-            return self._v2(call)
+            return self._v2(request)
         if parts[1] != "v3":
             raise PageNotFound
         if len(parts) == 2:
@@ -45,9 +45,9 @@ class OpenApi:
             return Answer(404, b"", "text/plain; charset=utf-8")
         body, digest = self._document(*group_version)
         headers = {"Etag": f'"{digest}"', "Vary": "Accept"}
-        if call.query.get("hash") == digest:
+        if request.query.get("hash") == digest:
             headers["Cache-Control"] = "public, immutable"
-        if call.headers.get("If-None-Match") == headers["Etag"]:
+        if request.headers.get("If-None-Match") == headers["Etag"]:
             return Answer(304, b"", "application/json", headers)
         return Answer(200, body, "application/json", headers)
 
@@ -105,9 +105,9 @@ class OpenApi:
             "components": {"schemas": schemas},
         }
 
-    def _v2(self, call: Call) -> Answer:
+    def _v2(self, request: Request) -> Answer:
         """The definitions as JSON; as protobuf, which kubectl asks for when v3 does not know a kind, none of them."""
-        if "protobuf" in call.headers.get("Accept", ""):
+        if "protobuf" in request.headers.get("Accept", ""):
             return Answer(200, EMPTY_V2, V2_PROTOBUF)
         definitions: Json = {}
         for served in self.registry:

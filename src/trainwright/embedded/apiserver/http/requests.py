@@ -1,20 +1,29 @@
-"""One HTTP request as the handlers see it, and the answer they give. Nothing here does I/O."""
+"""A request and its answer, as values: nothing here does I/O, and nothing is changed after it was made.
+
+Request          what came in: method, path, query, headers; its body is read when somebody wants it
+Call             a request for a resource, whole: what the router found, who asks, and the body
+Answer           bytes that are ready to send
+StreamedAnswer   a body that comes piece by piece (a watch, a log), written to a `Sink`
+"""
 
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
 
 import msgspec
+from multidict import MultiMapping
 
+from trainwright.embedded.apiserver.access.users import User
 from trainwright.embedded.apiserver.errors import StatusError, bad_request, invalid_options
 from trainwright.embedded.apiserver.metadata import manager_faults
-from trainwright.embedded.apiserver.operations.writing import User, WriteOptions
+from trainwright.embedded.apiserver.operations.writes import WriteOptions
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema import errors as field
 
 JSON_TYPE = "application/json"
+TEXT_TYPE = "text/plain; charset=utf-8"
 
 
 class Query:
@@ -52,35 +61,44 @@ class Query:
             raise bad_request(f'strconv.ParseInt: parsing "{found[0]}": invalid syntax') from None
 
 
-class Call:
+class Request(msgspec.Struct, frozen=True):
+    """A request as it came in: nobody has looked at it yet."""
+
+    method: str
+    path: str  # percent-encoded, as on the request line
+    query: Query
+    headers: MultiMapping[str]  # looked up in any case
+    read_body: Callable[[], Awaitable[bytes]]  # all of it; raises a StatusError if it is too long, too slow or broken
+
+    @classmethod
+    def of(
+        cls, method: str, target: str, headers: MultiMapping[str], read_body: Callable[[], Awaitable[bytes]]
+    ) -> Request:
+        """`target` is what stands between method and version on the request line."""
+        path, _, query = target.partition("?")
+        if "://" in path[:8]:
+            path = urllib.parse.urlsplit(path).path
+        return cls(method, path, Query(query), headers, read_body)
+
+
+class Call(msgspec.Struct, frozen=True):
     """A request for a resource: what is asked of which object by whom."""
 
-    __slots__ = (
-        "body",
-        "headers",
-        "method",
-        "name",
-        "namespace",
-        "path",
-        "query",
-        "served",
-        "subresource",
-        "user",
-        "watch",
-    )
+    method: str
+    path: str
+    query: Query
+    headers: Mapping[str, str]
+    user: User
+    served: Type
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    watch: bool = False
+    body: bytes = b""
 
-    def __init__(self, method: str, path: str, query: Query, headers: Mapping[str, str], user: User) -> None:
-        self.method = method
-        self.path = path
-        self.query = query
-        self.headers = headers
-        self.user = user
-        self.body = b""
-        self.served: Type = _NOTHING
-        self.namespace = ""
-        self.name = ""
-        self.subresource = ""
-        self.watch = False
+    @property
+    def accept(self) -> str:
+        return self.headers.get("Accept", "")
 
     @property
     def content_type(self) -> str:
@@ -103,11 +121,8 @@ class Call:
         validation = query.get("fieldValidation") or "Warn"
         if validation not in ("Ignore", "Warn", "Strict"):
             faults.append(field.not_supported("fieldValidation", validation, ["", "Ignore", "Strict", "Warn"]))
-        apply = kind == "PatchOptions" and self.content_type.startswith("application/apply-patch")
-        if apply and not manager:
-            faults.append(field.required("fieldManager", "is required for apply patch"))
-        if kind == "PatchOptions" and not apply and query.has("force"):
-            faults.append(field.forbidden("force", "may not be specified for non-apply patch"))
+        if kind == "PatchOptions":
+            faults += self._patch_faults(manager)
         if faults:
             raise invalid_options(kind, faults)
         return WriteOptions(
@@ -117,6 +132,13 @@ class Call:
             force=query.flag("force"),
         )
 
+    def _patch_faults(self, manager: str) -> list[field.FieldError]:
+        if self.content_type.startswith("application/apply-patch"):
+            return [] if manager else [field.required("fieldManager", "is required for apply patch")]
+        if self.query.has("force"):
+            return [field.forbidden("force", "may not be specified for non-apply patch")]
+        return []
+
     def user_agent_manager(self) -> str:
         """Without a fieldManager, the part of the user agent before the slash stands for it."""
         agent = (self.headers.get("User-Agent") or "unknown").partition("/")[0]
@@ -124,16 +146,61 @@ class Call:
         return cleaned.encode()[:128].decode(errors="ignore")
 
 
-_NOTHING: Any = None
-
-
-class Answer(msgspec.Struct):
+class Answer(msgspec.Struct, frozen=True):
     """What goes back: bytes that are ready to send."""
 
     status: int
     body: bytes
     content_type: str = JSON_TYPE
-    headers: dict[str, str] = {}
+    headers: Mapping[str, str] = {}
+    warnings: tuple[str, ...] = ()  # set by the boundary
+
+
+class Sink(Protocol):
+    """Where a streamed body goes: a connection, or a reader in this process."""
+
+    def write(self, data: bytes) -> None:
+        """Take the bytes at once, however far the reader is behind."""
+
+    async def send(self, data: bytes) -> None:
+        """Take the bytes, and wait while the reader is far behind. Raises `ConnectionError` if it has left."""
+
+    def unread(self) -> int:
+        """How many bytes were taken and wait for the reader."""
+        ...
+
+    def is_closing(self) -> bool: ...
+
+    def abort(self) -> None:
+        """Break the stream off: the reader sees a broken connection."""
+
+
+def _nothing_to_do() -> None: ...
+
+
+class StreamedAnswer(msgspec.Struct, frozen=True):
+    """Status 200, and a body that `send` writes until it ends. Cancelled when the reader leaves.
+
+    Of `send` and `abandon` exactly one is called: the second if the reader left before the first.
+    """
+
+    send: Callable[[Sink], Awaitable[None]]
+    content_type: str = JSON_TYPE
+    abandon: Callable[[], None] = _nothing_to_do
+    warnings: tuple[str, ...] = ()  # set by the boundary
+
+
+def header_fields(answer: Answer | StreamedAnswer, date: str) -> list[tuple[str, str]]:
+    """The headers of an answer, as they go out."""
+    fields = {"Content-Type": answer.content_type, "Date": date, "Cache-Control": "no-cache, private"}
+    if isinstance(answer, Answer):
+        fields.update(answer.headers)
+    return [*fields.items(), *(("Warning", f'299 - "{_escape(text)}"') for text in answer.warnings)]
+
+
+def _escape(text: str) -> str:
+    flat = "".join(char if char.isprintable() else " " for char in text)
+    return flat.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def json_answer(status: int, value: Any) -> Answer:
@@ -141,7 +208,7 @@ def json_answer(status: int, value: Any) -> Answer:
 
 
 def text_answer(status: int, text: str) -> Answer:
-    return Answer(status, text.encode(), "text/plain; charset=utf-8")
+    return Answer(status, text.encode(), TEXT_TYPE)
 
 
 class PageNotFound(StatusError):

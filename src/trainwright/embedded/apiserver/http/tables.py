@@ -10,25 +10,24 @@ from trainwright.embedded.apiserver.types import Column, Type
 from trainwright.schema.jsonobject import Json
 
 
-def name_of(obj: Json) -> Any:
+def name_of(obj: Json, now: float) -> Any:
     return obj["metadata"].get("name", "")
 
 
-def created(obj: Json) -> Any:
-    return age_of(obj["metadata"].get("creationTimestamp"))
+def created(obj: Json, now: float) -> Any:
+    return obj["metadata"].get("creationTimestamp")
+
+
+def age(obj: Json, now: float) -> str:
+    return age_of(obj["metadata"].get("creationTimestamp"), now)
 
 
 NAME = Column("Name", "string", name_of, format="name", description="The name of the object.")
 DEFAULT_COLUMNS = (
     NAME,
-    Column(
-        "Created At",
-        "date",
-        lambda obj: obj["metadata"].get("creationTimestamp"),
-        description="When the object was made.",
-    ),
+    Column("Created At", "date", created, description="When the object was made."),
 )
-AGE = Column("Age", "string", created, description="The time since the object was made.")
+AGE = Column("Age", "string", age, description="The time since the object was made.")
 
 
 def definitions(served: Type) -> list[Json]:
@@ -44,20 +43,20 @@ def definitions(served: Type) -> list[Json]:
     ]
 
 
-def table(served: Type, objs: list[Json], include: str, version: str = "v1") -> Json:
+def table(served: Type, objs: list[Json], include: str, now: float, version: str = "v1") -> Json:
     """`include` is the query parameter includeObject: None, Metadata (the default) or Object."""
     return {
         "kind": "Table",
         "apiVersion": f"meta.k8s.io/{version}",
         "metadata": {},
         "columnDefinitions": definitions(served),
-        "rows": [row(served, obj, include, version) for obj in objs],
+        "rows": [row(served, obj, include, now, version) for obj in objs],
     }
 
 
-def row(served: Type, obj: Json, include: str, version: str = "v1") -> Json:
+def row(served: Type, obj: Json, include: str, now: float, version: str = "v1") -> Json:
     columns = served.columns or DEFAULT_COLUMNS
-    found: Json = {"cells": [column.cell(obj) for column in columns]}
+    found: Json = {"cells": [column.cell(obj, now) for column in columns]}
     if served.row_conditions is not None:
         conditions = served.row_conditions(obj)
         if conditions:

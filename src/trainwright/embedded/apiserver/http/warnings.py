@@ -1,18 +1,23 @@
-"""Warnings of the request at hand: anyone below the HTTP boundary may add one, the boundary sends them as headers."""
+"""Warnings of the request at hand: anyone below the boundary may add one, the boundary sends them as headers."""
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 _FOUND: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("warnings", default=None)
 
 
-def collect() -> list[str]:
-    """Start a list for the request at hand; what `warn` gets until it ends goes there."""
+@contextlib.contextmanager
+def collecting() -> Iterator[list[str]]:
+    """While the block runs, what `warn` gets goes into this list."""
     found: list[str] = []
-    _FOUND.set(found)
-    return found
+    token = _FOUND.set(found)
+    try:
+        yield found
+    finally:
+        _FOUND.reset(token)
 
 
 def warn(texts: Iterable[str]) -> None:

@@ -2,21 +2,26 @@
 
 An object goes at once, or it is marked (deletionTimestamp) and goes when its last finalizer does. The propagation
 policies are finalizers too: `foregroundDeletion` and `orphan` are left for the garbage collector to work off.
+
+Invariant: between reading the head and writing it there is no await, unless a webhook is called; then the head is
+compared again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import copy
-import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from trainwright.api.times import rfc3339, seconds_of
-from trainwright.embedded.apiserver import errors, metadata
-from trainwright.embedded.apiserver.operations.writing import User, WriteOptions
-from trainwright.embedded.apiserver.storage.state import Stored
+from trainwright.embedded.apiserver import errors
+from trainwright.embedded.apiserver.access.users import User
+from trainwright.embedded.apiserver.admission.request import AdmissionRequest
+from trainwright.embedded.apiserver.operations.writes import WriteOptions
+from trainwright.embedded.apiserver.storage.objects import Stored
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema import errors as field
@@ -37,120 +42,143 @@ class DeleteOptions(msgspec.Struct, frozen=True):
     version: str | None = None
     dry_run: bool = False
 
+    def check(self) -> None:
+        """Raises 422 for options that contradict each other."""
+        if self.policy is not None and self.orphan is not None:
+            text = "orphanDependents and deletionPropagation cannot be both set"
+            raise errors.invalid_options("DeleteOptions", [field.invalid("propagationPolicy", self.policy, text)])
+        if self.policy is not None and self.policy not in POLICIES:
+            fault = field.not_supported("propagationPolicy", self.policy, (*POLICIES, "nil"))
+            raise errors.invalid_options("DeleteOptions", [fault])
 
-class Deleted(msgspec.Struct):
-    """What the client is told: the object if it is still there (or the kind shows it), else None; and whether it is
-    gone."""
+
+BACKGROUND = DeleteOptions(policy="Background")
+
+
+class Deletion(msgspec.Struct, frozen=True):
+    """One object that is to go, and on whose behalf."""
+
+    served: Type
+    key: Key
+    user: User
+    options: DeleteOptions = DeleteOptions()
+
+    def check_kind(self, obj: Json) -> None:
+        """Refuses or warns as the kind has it."""
+        self.served.strategy.check_delete(obj, self.options.policy or self.options.orphan)
+
+
+class Deleted(msgspec.Struct, frozen=True):
+    """What the client is told: the object as it is now, whether it is gone, and whether the answer shows it."""
 
     obj: Json
     gone: bool
     as_object: bool
 
 
-def check_options(options: DeleteOptions) -> None:
-    if options.policy is not None and options.orphan is not None:
-        text = "orphanDependents and deletionPropagation cannot be both set"
-        raise errors.invalid_options("DeleteOptions", [field.invalid("propagationPolicy", options.policy, text)])
-    if options.policy is not None and options.policy not in POLICIES:
-        fault = field.not_supported("propagationPolicy", options.policy, (*POLICIES, "nil"))
-        raise errors.invalid_options("DeleteOptions", [fault])
-
-
-async def delete(api: Api, served: Type, key: Key, options: DeleteOptions, user: User) -> Deleted:
-    check_options(options)
+async def delete(api: Api, deletion: Deletion) -> Deleted:
+    deletion.options.check()
     while True:
+        served, key = deletion.served, deletion.key
         stored = api.state.head(key)
         if stored is None:
-            # What the options mean for this kind is said even of nothing.
-            served.strategy.check_delete({"metadata": {"name": key.name}}, options.policy or options.orphan)
+            deletion.check_kind({"metadata": {"name": key.name}})  # warn about the options even so
             raise errors.not_found(served.group, served.plural, key.name)
         obj = served.whole_object(stored.data)
-        served.strategy.check_delete(obj, options.policy or options.orphan)
-        _check_preconditions(served, key, options, stored)
-        call = api.admission.call(served, "DELETE", "", key, user, WriteOptions(dry_run=options.dry_run))
-        await api.admission.validate(call, None, obj)
+        deletion.check_kind(obj)
+        _check_preconditions(deletion, stored)
+        options = WriteOptions(dry_run=deletion.options.dry_run)
+        request = AdmissionRequest(served, "DELETE", "", key, deletion.user, options)
+        await api.admission.validate(request, None, obj)
         if api.state.head(key) is stored:
-            return await _delete_head(api, served, key, options, stored, obj)
+            return await _delete_head(api, deletion, obj)
 
 
-def _check_preconditions(served: Type, key: Key, options: DeleteOptions, stored: Stored) -> None:
-    why = ""
-    if options.uid is not None and options.uid != stored.uid:
+def _check_preconditions(deletion: Deletion, stored: Stored) -> None:
+    uid, version = deletion.options.uid, deletion.options.version
+    if uid is not None and uid != stored.uid:
         why = (
-            f"the UID in the precondition ({options.uid}) does not match the UID in record ({stored.uid})."
+            f"the UID in the precondition ({uid}) does not match the UID in record ({stored.uid})."
             " The object might have been deleted and then recreated"
         )
-    elif options.version is not None and options.version != str(stored.version):
+    elif version is not None and version != str(stored.version):
         why = (
-            f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion in record"
+            f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record"
             f" ({stored.version}). The object might have been modified"
         )
-    if why:
-        raise errors.conflict(served.group, served.kind, key.name, why)
+    else:
+        return
+    raise errors.conflict(deletion.served.group, deletion.served.kind, deletion.key.name, why)
 
 
-async def _delete_head(api: Api, served: Type, key: Key, options: DeleteOptions, stored: Stored, obj: Json) -> Deleted:
-    meta = obj["metadata"]
+async def _delete_head(api: Api, deletion: Deletion, obj: Json) -> Deleted:
+    """Mark the object or remove it; it is ours to change."""
+    meta, strategy, now = obj["metadata"], deletion.served.strategy, api.clock.wall()
     before = copy.deepcopy(obj)
-    grace = None if options.grace is None else (1 if options.grace < 0 else options.grace)
-    graceful = False
-    if meta.get("deletionTimestamp") and meta.get("deletionGracePeriodSeconds"):
-        if not _shorten(meta, grace):
-            return Deleted(obj, False, True)  # already on its way, nothing to change
-        graceful, period = True, meta["deletionGracePeriodSeconds"]
-    elif not meta.get("deletionTimestamp"):
-        period = served.strategy.check_graceful(obj, grace)
-        if period is not None:
-            graceful = True
-            _mark(meta, period)
-    finalizers = _finalizers(meta, options, served.strategy.default_policy())
-    if finalizers != (meta.get("finalizers") or []):
-        if finalizers:
-            meta["finalizers"] = finalizers
-        else:
-            meta.pop("finalizers", None)
-    pending = bool(meta.get("finalizers")) or not served.strategy.removable(obj)
-    if not graceful and pending:
-        _mark_now(meta)
-        served.strategy.mark_deleting(obj)
-    if (graceful and meta["deletionGracePeriodSeconds"] > 0) or pending:
-        if obj != before and not options.dry_run:
-            _, future = api.state.put(key, api.to_storage(served, obj))
+    graceful = _begin_grace(deletion, obj, now)
+    if graceful is None:
+        return Deleted(obj, gone=False, as_object=True)
+    _set_finalizers(meta, deletion.options, strategy.default_policy())
+    waits = bool(meta.get("finalizers")) or not strategy.removable(obj)
+    if waits and not graceful:
+        _mark_now(meta, now)
+        strategy.mark_deleting(obj)
+    changed = obj != before
+    if waits or (graceful and meta["deletionGracePeriodSeconds"] > 0):
+        if changed and not deletion.options.dry_run:
+            _, future = api.state.put(deletion.key, api.to_storage(deletion.served, obj))
             await asyncio.shield(future)
-        return Deleted(obj, False, True)
-    if graceful and not options.dry_run and obj != before:
-        # Watchers learn that the grace is over before they learn that the object is gone.
-        api.state.put(key, api.to_storage(served, obj))
-    if not options.dry_run:
-        gone, future = api.state.delete(key, api.to_storage(served, copy.deepcopy(obj)))
-        await asyncio.shield(future)
-        meta["resourceVersion"] = str(gone.version)
-    return Deleted(obj, True, served.strategy.returns_deleted)
+        return Deleted(obj, gone=False, as_object=True)
+    if not deletion.options.dry_run:
+        await _remove(api, deletion, obj, mark_first=graceful and changed)
+    return Deleted(obj, gone=True, as_object=strategy.returns_deleted)
 
 
-def _mark(meta: Json, period: int) -> None:
-    meta["deletionTimestamp"] = rfc3339(time.time() + period)
+def _begin_grace(deletion: Deletion, obj: Json, now: float) -> bool | None:
+    """Whether the object gets time to end; None if it has it already and this deletion changes nothing."""
+    meta, wanted = obj["metadata"], deletion.options.grace
+    grace = 1 if wanted is not None and wanted < 0 else wanted
+    if meta.get("deletionTimestamp"):
+        if not meta.get("deletionGracePeriodSeconds"):
+            return False
+        return True if _shorten(meta, grace, now) else None
+    period = deletion.served.strategy.check_graceful(obj, grace)
+    if period is None:
+        return False
+    meta["deletionTimestamp"] = rfc3339(now + period)
     meta["deletionGracePeriodSeconds"] = period
+    _next_generation(meta)
+    return True
+
+
+async def _remove(api: Api, deletion: Deletion, obj: Json, *, mark_first: bool) -> None:
+    if mark_first:  # watchers learn that the grace is over before they learn that the object is gone
+        api.state.put(deletion.key, api.to_storage(deletion.served, obj))
+    gone, future = api.state.delete(deletion.key, api.to_storage(deletion.served, copy.deepcopy(obj)))
+    await asyncio.shield(future)
+    obj["metadata"]["resourceVersion"] = str(gone.version)
+
+
+def _next_generation(meta: Json) -> None:
     if meta.get("generation"):
         meta["generation"] += 1
 
 
-def _mark_now(meta: Json) -> None:
+def _mark_now(meta: Json, now: float) -> None:
     if not meta.get("deletionTimestamp"):
-        if meta.get("generation"):
-            meta["generation"] += 1
-        meta["deletionTimestamp"] = metadata.now_text()
-    elif seconds_of(meta["deletionTimestamp"]) > time.time():
-        meta["deletionTimestamp"] = metadata.now_text()
+        _next_generation(meta)
+        meta["deletionTimestamp"] = rfc3339(now)
+    elif seconds_of(meta["deletionTimestamp"]) > now:
+        meta["deletionTimestamp"] = rfc3339(now)
     meta["deletionGracePeriodSeconds"] = 0
 
 
-def _shorten(meta: Json, grace: int | None) -> bool:
+def _shorten(meta: Json, grace: int | None, now: float) -> bool:
     """A later delete may only shorten the grace period."""
     current = meta["deletionGracePeriodSeconds"]
     if grace is None or grace >= current:
         return False
-    moment, now = seconds_of(meta["deletionTimestamp"]) + grace - current, time.time()
+    moment = seconds_of(meta["deletionTimestamp"]) + grace - current
     if moment < now:
         moment = now
         grace = 1 if grace else 0
@@ -159,8 +187,8 @@ def _shorten(meta: Json, grace: int | None) -> bool:
     return True
 
 
-def _finalizers(meta: Json, options: DeleteOptions, default: str) -> list[str]:
-    """The finalizers with the policy's own put in or taken out."""
+def _set_finalizers(meta: Json, options: DeleteOptions, default: str) -> None:
+    """Put the finalizer of the policy in, and take the other one out."""
     current = meta.get("finalizers") or []
     if options.orphan is not None:
         orphan, foreground = options.orphan, False
@@ -172,14 +200,19 @@ def _finalizers(meta: Json, options: DeleteOptions, default: str) -> list[str]:
         orphan, foreground = ORPHAN in current or default == "Orphan", False
     wanted = [name for name in current if name not in (ORPHAN, FOREGROUND)]
     wanted += [ORPHAN] * orphan + [FOREGROUND] * foreground
-    return current if set(wanted) == set(current) else wanted
+    if set(wanted) == set(current):
+        return
+    if wanted:
+        meta["finalizers"] = wanted
+    else:
+        meta.pop("finalizers", None)
 
 
-async def delete_collection(api: Api, served: Type, found: list[Stored], options: DeleteOptions, user: User) -> None:
+async def delete_all(api: Api, deletions: Iterable[Deletion]) -> None:
     """Each on its own, as the real server does it; what is gone already does not matter."""
-    for stored in found:
+    for deletion in deletions:
         try:
-            await delete(api, served, stored.key, options, user)
+            await delete(api, deletion)
         except errors.StatusError as error:
             if error.code != 404:
                 raise

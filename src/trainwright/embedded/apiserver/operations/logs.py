@@ -6,16 +6,17 @@ cluster's CA, and a bearer token that server and node share.
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import ssl
 import urllib.parse
 
 import aiohttp
-from aiohttp import web
 
 from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.api import Api
 from trainwright.embedded.apiserver.errors import StatusError, bad_request
-from trainwright.embedded.apiserver.http.requests import Call
+from trainwright.embedded.apiserver.http.requests import Answer, Call, Sink, StreamedAnswer
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.wire.scalars import DecodeError, parse_time
 from trainwright.schema import errors as field
@@ -33,9 +34,10 @@ class Kubelet:
         self._token = token
         self._session: aiohttp.ClientSession | None = None
 
-    def session(self) -> aiohttp.ClientSession:
+    async def session(self) -> aiohttp.ClientSession:
         if self._session is None:
-            context = ssl.create_default_context(cafile=self._ca)
+            context = await asyncio.to_thread(ssl.create_default_context, cafile=self._ca)
+        if self._session is None:  # still
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
             connector = aiohttp.TCPConnector(ssl=context, limit=0)
             self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
@@ -106,8 +108,8 @@ def _address(api: Api, pod: Json) -> str:
     raise StatusError(500, f"node {node_name} says neither its InternalIP nor its kubelet port", reason="InternalError")
 
 
-async def log(api: Api, kubelet: Kubelet | None, call: Call, request: web.BaseRequest) -> web.StreamResponse | None:
-    """Streams the node's answer; None if the pod has no node yet (an empty log)."""
+async def log(api: Api, kubelet: Kubelet | None, call: Call) -> Answer | StreamedAnswer:
+    """The node's answer, as it comes; an empty one if the pod has no node yet."""
     _check_options(call)
     stored = api.state.get(Key("pods", call.namespace, call.name))
     if stored is None:
@@ -115,35 +117,37 @@ async def log(api: Api, kubelet: Kubelet | None, call: Call, request: web.BaseRe
     pod = call.served.whole_object(stored.data)
     container = _container(call, pod)
     if not (pod.get("spec") or {}).get("nodeName"):
-        return None
+        return Answer(204, b"", "text/plain")
     address = _address(api, pod)
     if kubelet is None:
         raise StatusError(503, "this server was started without a way to its nodes, so it has no logs")
     quoted = [urllib.parse.quote(part, safe="") for part in (call.namespace, call.name, container)]
     query = urllib.parse.urlencode([(name, call.query.get(name)) for name in PASSED if call.query.has(name)])
     url = f"https://{address}/containerLogs/{'/'.join(quoted)}" + (f"?{query}" if query else "")
-    return await _relay(kubelet, url, request)
+    upstream = await _ask(kubelet, url)
+    return StreamedAnswer(functools.partial(_relay, upstream), "text/plain", upstream.close)
 
 
-async def _relay(kubelet: Kubelet, url: str, request: web.BaseRequest) -> web.StreamResponse:
+async def _ask(kubelet: Kubelet, url: str) -> aiohttp.ClientResponse:
+    """The node's answer, its body still to come. Raises what the node says if it refuses."""
     try:
-        upstream = await kubelet.session().get(url, headers=kubelet.headers())
+        session = await kubelet.session()
+        upstream = await session.get(url, headers=kubelet.headers())
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         host = urllib.parse.urlsplit(url).netloc
         raise StatusError(503, f"the node at {host} does not answer: {error or type(error).__name__}") from None
+    if upstream.status == 200:
+        return upstream
     async with upstream:
-        if upstream.status != 200:
-            text = (await upstream.content.read(65536)).decode(errors="replace").strip()
-            code = upstream.status if 400 <= upstream.status < 500 else 500
-            raise StatusError(code, text or f"the node answered {upstream.status}")
-        response = web.StreamResponse(status=200, headers={"Content-Type": "text/plain"})
-        response.enable_chunked_encoding()
-        await response.prepare(request)
+        text = (await upstream.content.read(65536)).decode(errors="replace").strip()
+        code = upstream.status if 400 <= upstream.status < 500 else 500
+        raise StatusError(code, text or f"the node answered {upstream.status}")
+
+
+async def _relay(upstream: aiohttp.ClientResponse, sink: Sink) -> None:
+    async with upstream:
         try:
             async for data in upstream.content.iter_any():
-                await response.write(data)
+                await sink.send(data)
         except (aiohttp.ClientError, ConnectionError):
-            # One side left in the middle; the client sees a short answer, as with a real kubelet.
-            return response
-        await response.write_eof()
-        return response
+            return  # one side left in the middle; the client sees a short answer, as with a real kubelet

@@ -10,7 +10,7 @@ from trainwright.embedded.apiserver.http.decoding import JSON_TYPES, PROTOBUF, Y
 from trainwright.embedded.apiserver.http.negotiation import render
 from trainwright.embedded.apiserver.http.requests import Answer, Call
 from trainwright.embedded.apiserver.operations import deletion, reading, writing
-from trainwright.embedded.apiserver.operations.deletion import DeleteOptions
+from trainwright.embedded.apiserver.operations.deletion import DeleteOptions, Deletion
 from trainwright.embedded.apiserver.operations.patching import check_names
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.wire.protobuf import ProtobufError, decode_unknown
@@ -31,7 +31,7 @@ async def create(api: Api, call: Call) -> Answer:
             f"the name of the object ({obj['metadata']['name']}) does not match the name on the URL ({call.name})"
         )
     made = await writing.create(api, served, call.namespace, obj, options, call.user)
-    return reading.object_answer(call, made, 201, form)
+    return reading.object_answer(api, call, made, 201, form)
 
 
 async def update(api: Api, call: Call) -> Answer:
@@ -50,7 +50,7 @@ async def update(api: Api, call: Call) -> Answer:
         subresource=call.subresource,
         precondition_uid=obj["metadata"].get("uid") or "",
     )
-    return reading.object_answer(call, written.obj, 201 if written.created else 200, form)
+    return reading.object_answer(api, call, written.obj, 201 if written.created else 200, form)
 
 
 async def delete(api: Api, call: Call) -> Answer:
@@ -58,12 +58,12 @@ async def delete(api: Api, call: Call) -> Answer:
     form = reading.form_of(call)
     options = delete_options(call)
     key = Key(served.resource, call.namespace, call.name)
-    done = await deletion.delete(api, served, key, options, call.user)
+    done = await deletion.delete(api, Deletion(served, key, call.user, options))
     status = 200
     if not done.gone and options.orphan is False:
         status = 202
     if done.as_object:
-        return reading.object_answer(call, done.obj, status, form)
+        return reading.object_answer(api, call, done.obj, status, form)
     details = errors.details_of(call.name, served.group, served.plural, uid=done.obj["metadata"].get("uid", ""))
     body: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
     return Answer(status, render(form, body), form.content_type)
@@ -71,14 +71,14 @@ async def delete(api: Api, call: Call) -> Answer:
 
 async def delete_collection(api: Api, call: Call) -> Answer:
     options = delete_options(call)
-    deletion.check_options(options)
-    # What the options mean for this kind is said even of nothing.
+    options.check()
+    # Warn about the options even if there is nothing to delete.
     call.served.strategy.check_delete({"metadata": {}}, options.policy or options.orphan)
     chosen = reading.list_selection(call)
     form = reading.form_of(call)
     page = await reading.collect(api, call, chosen)
-    await deletion.delete_collection(api, call.served, page.found, options, call.user)
-    return reading.list_answer(call, page, form)
+    await deletion.delete_all(api, (Deletion(call.served, stored.key, call.user, options) for stored in page.found))
+    return reading.list_answer(api, call, page, form)
 
 
 def delete_options(call: Call) -> DeleteOptions:

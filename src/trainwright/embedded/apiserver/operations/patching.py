@@ -20,7 +20,7 @@ from trainwright.embedded.apiserver.http.decoding import refusal, report_unknown
 from trainwright.embedded.apiserver.http.requests import Answer, Call
 from trainwright.embedded.apiserver.http.warnings import warn
 from trainwright.embedded.apiserver.operations import reading, writing
-from trainwright.embedded.apiserver.operations.writing import WriteOptions
+from trainwright.embedded.apiserver.operations.writes import WriteOptions
 from trainwright.embedded.apiserver.storage.equality import same
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
@@ -52,7 +52,7 @@ async def patch(api: Api, call: Call) -> Answer:
         # The patch is read only once there is an object to use it on.
         raise errors.not_found(served.group, served.plural, call.name)
     applied = writing.Application() if kind == APPLY_YAML else None
-    compute = _patch(call, kind, options) if applied is None else _apply(call, options, applied)
+    compute = _patch(call, kind, options) if applied is None else _apply(api, call, options, applied)
     written = await writing.update(
         api,
         served,
@@ -65,7 +65,7 @@ async def patch(api: Api, call: Call) -> Answer:
         allow_create=applied is not None,
         retry=True,
     )
-    return reading.object_answer(call, written.obj, 201 if written.created else 200, form)
+    return reading.object_answer(api, call, written.obj, 201 if written.created else 200, form)
 
 
 # ---------------------------------------------------------------------------------------------------------- patches
@@ -181,7 +181,7 @@ def check_names(call: Call, obj: Json) -> None:
 # ---------------------------------------------------------------------------------------------------------- apply
 
 
-def _apply(call: Call, options: WriteOptions, application: writing.Application) -> writing.Compute:
+def _apply(api: Api, call: Call, options: WriteOptions, application: writing.Application) -> writing.Compute:
     served = call.served
     manager = served.field_manager(call.subresource)
     applied, duplicates = _applied(call, manager)
@@ -192,7 +192,7 @@ def _apply(call: Call, options: WriteOptions, application: writing.Application) 
         warn(duplicates)
 
     def compute(old: Json | None) -> Json:
-        obj = manager.apply(old, applied, options.manager, metadata.now_text(), force=options.force)
+        obj = manager.apply(old, applied, options.manager, api.now(), force=options.force)
         if obj is None:
             check_names(call, {"metadata": dict(applied.config["metadata"])})
             raise writing.Unchanged

@@ -25,8 +25,8 @@ from trainwright.embedded.apiserver.http.negotiation import (
     render,
 )
 from trainwright.embedded.apiserver.http.requests import Answer, Call, Query
+from trainwright.embedded.apiserver.storage.objects import Stored
 from trainwright.embedded.apiserver.storage.selection import Selection, selection
-from trainwright.embedded.apiserver.storage.state import Stored
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema import errors as field
@@ -47,11 +47,11 @@ def form_of(call: Call) -> Form:
     return negotiate(call.headers.get("Accept", ""), custom=call.served.custom, collection=collection)
 
 
-def object_answer(call: Call, obj: Json, status: int = 200, form: Form | None = None) -> Answer:
+def object_answer(api: Api, call: Call, obj: Json, status: int = 200, form: Form | None = None) -> Answer:
     """An object the handler holds, such as the result of a write."""
     form = form or form_of(call)
     if form.kind == TABLE:
-        value: Json = tables.table(call.served, [obj], call.query.get("includeObject"), form.version)
+        value: Json = tables.table(call.served, [obj], call.query.get("includeObject"), api.clock.wall(), form.version)
         if "resourceVersion" in obj["metadata"]:
             value["metadata"]["resourceVersion"] = obj["metadata"]["resourceVersion"]
         return Answer(status, render(form, value), form.content_type)
@@ -82,7 +82,7 @@ async def get(api: Api, call: Call) -> Answer:
         raise errors.not_found(served.group, served.plural, call.name)
     if form is PLAIN or (not form.kind and form.media_type != YAML_TYPE):
         return Answer(200, served.whole(stored.data))
-    return object_answer(call, served.whole_object(stored.data), form=form)
+    return object_answer(api, call, served.whole_object(stored.data), form=form)
 
 
 async def _reach(api: Api, text: str) -> int:
@@ -125,7 +125,7 @@ async def list_objects(api: Api, call: Call) -> Answer:
     chosen = list_selection(call)
     form = form_of(call)
     page = await collect(api, call, chosen)
-    return list_answer(call, page, form)
+    return list_answer(api, call, page, form)
 
 
 async def collect(api: Api, call: Call, chosen: Selection) -> Page:
@@ -250,12 +250,12 @@ def list_metadata(call: Call, page: Page) -> Json:
     return meta
 
 
-def list_answer(call: Call, page: Page, form: Form, status: int = 200) -> Answer:
+def list_answer(api: Api, call: Call, page: Page, form: Form, status: int = 200) -> Answer:
     served = call.served
     meta = list_metadata(call, page)
     if form.kind == TABLE:
         objs = [served.whole_object(stored.data) for stored in page.found]
-        value = tables.table(served, objs, call.query.get("includeObject"), form.version)
+        value = tables.table(served, objs, call.query.get("includeObject"), api.clock.wall(), form.version)
         value["metadata"] = meta
         return Answer(status, render(form, value), form.content_type)
     if form.kind in (PARTIAL, PARTIAL_LIST):

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from trainwright.embedded.apiserver import errors, metadata
+import msgspec
+
+from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.api import Api
 from trainwright.embedded.apiserver.builtin.pods import UNSUPPORTED
-from trainwright.embedded.apiserver.controllers import namespaces
 from trainwright.embedded.apiserver.custom import jsonpath
 from trainwright.embedded.apiserver.errors import StatusError, bad_request
 from trainwright.embedded.apiserver.http.bodies import parse_json, unsupported_body
 from trainwright.embedded.apiserver.http.decoding import parse_body, read_object, report_unknown_in_patch
 from trainwright.embedded.apiserver.http.requests import Answer, Call, json_answer
-from trainwright.embedded.apiserver.operations import deletion, patching, reading, writing
+from trainwright.embedded.apiserver.operations import deletion, finalizing, patching, reading, writing
+from trainwright.embedded.apiserver.operations.writes import WriteOptions
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.wire import table
 from trainwright.schema import errors as field
@@ -139,8 +141,8 @@ async def finalize(api: Api, call: Call) -> Answer:
     options = call.write_options("UpdateOptions")
     obj = read_object(call, call.served, options.validation)
     patching.check_names(call, obj)
-    done = await namespaces.finalize(api, call.served, call.name, lambda old: obj, options)
-    return reading.object_answer(call, done)
+    done = await finalizing.finalize(api, call.served, call.name, lambda old: obj, options)
+    return reading.object_answer(api, call, done)
 
 
 # ---------------------------------------------------------------------------------------------------------- pods
@@ -190,7 +192,7 @@ async def binding(api: Api, call: Call) -> Answer:
             "type": "PodScheduled",
             "status": "True",
             "lastProbeTime": None,
-            "lastTransitionTime": metadata.now_text(),
+            "lastTransitionTime": api.now(),
         }
         obj["status"]["conditions"] = [*kept, scheduled]
         return obj
@@ -213,11 +215,10 @@ async def bind_by_body(api: Api, call: Call) -> Answer:
     if not isinstance(name, str) or not name:
         raise errors.invalid("", "Binding", "", [field.required("metadata.name")])
     assert pods is not None
-    call.served, call.name, call.subresource = pods, name, "binding"
-    return await binding(api, call)
+    return await binding(api, msgspec.structs.replace(call, served=pods, name=name, subresource="binding"))
 
 
-def _disrupted(obj: Json | None) -> Json:
+def _disrupted(obj: Json | None, now: str) -> Json:
     assert obj is not None
     conditions = obj.setdefault("status", {}).setdefault("conditions", [])
     if not any(condition.get("type") == "DisruptionTarget" for condition in conditions):
@@ -226,7 +227,7 @@ def _disrupted(obj: Json | None) -> Json:
                 "type": "DisruptionTarget",
                 "status": "True",
                 "lastProbeTime": None,
-                "lastTransitionTime": metadata.now_text(),
+                "lastTransitionTime": now,
                 "reason": "EvictionByEvictionAPI",
                 "message": "Eviction API: evicting",
             }
@@ -255,8 +256,8 @@ async def eviction(api: Api, call: Call) -> Answer:
     )
     key = Key("pods", call.namespace, call.name)
     if not dry_run:
-        await writing.bind(api, call.served, key, _disrupted, writing.WriteOptions())
-    await deletion.delete(api, call.served, key, chosen, call.user)
+        await writing.bind(api, call.served, key, lambda obj: _disrupted(obj, api.now()), WriteOptions())
+    await deletion.delete(api, deletion.Deletion(call.served, key, call.user, chosen))
     body: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
     return json_answer(201, body)
 

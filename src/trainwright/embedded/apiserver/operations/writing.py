@@ -18,11 +18,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from trainwright.embedded.apiserver import errors, metadata
+from trainwright.embedded.apiserver.access.users import User
+from trainwright.embedded.apiserver.admission.request import AdmissionRequest
 from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.fieldmanager.entries import same_but_times
 from trainwright.embedded.apiserver.http.warnings import warn
+from trainwright.embedded.apiserver.operations import namespaces
+from trainwright.embedded.apiserver.operations.writes import WriteOptions
 from trainwright.embedded.apiserver.storage.equality import same
-from trainwright.embedded.apiserver.storage.state import Stored
+from trainwright.embedded.apiserver.storage.objects import Stored
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema import errors as field
@@ -32,34 +36,6 @@ if TYPE_CHECKING:
     from trainwright.embedded.apiserver.api import Api
 
 RETRIES = 8
-
-
-class WriteOptions(msgspec.Struct, frozen=True):
-    """What query parameters say about a write."""
-
-    manager: str = "unknown"
-    dry_run: bool = False
-    validation: str = "Warn"
-    force: bool = False
-
-
-class User(msgspec.Struct, frozen=True):
-    name: str
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: dict[str, list[str]] = {}
-
-    def info(self) -> Json:
-        found: Json = {"username": self.name}
-        if self.uid:
-            found["uid"] = self.uid
-        found["groups"] = list(self.groups)
-        if self.extra:
-            found["extra"] = self.extra
-        return found
-
-
-SYSTEM = User("system:apiserver", groups=("system:masters",))
 
 
 class Application(msgspec.Struct):
@@ -107,10 +83,10 @@ async def _create_once(
     applied: Application | None = None,
 ) -> Json:
     meta = obj["metadata"]
-    now = metadata.now_text()
+    now = api.now()
     if served.namespaced:
         meta["namespace"] = namespace
-        api.namespaces.check_create(served, namespace, meta.get("name", ""))
+        namespaces.check_create(api, served, namespace, meta.get("name", ""))
     else:
         meta.pop("namespace", None)
     if applied is None and meta.get("resourceVersion") not in (None, "", "0"):
@@ -121,7 +97,7 @@ async def _create_once(
     metadata.drop_double_owners(meta)
     if applied is None:
         served.field_manager().update(None, obj, options.manager, now)
-    call = api.admission.call(served, "CREATE", "", key, user, options)
+    call = AdmissionRequest(served, "CREATE", "", key, user, options)
     mutated = await api.admission.mutate(call, obj, None)
     if mutated is not None:
         obj = mutated
@@ -139,7 +115,7 @@ async def _create_once(
     if existing is not None:
         raise _exists(served, key, existing)
     if served.namespaced:
-        api.namespaces.check_create(served, namespace, key.name)
+        namespaces.check_create(api, served, namespace, key.name)
     api.check_serving(served, key.name)
     if options.dry_run:
         served.strategy.on_read(obj)
@@ -244,7 +220,7 @@ async def _update_once(
     retry: bool,
 ) -> Written:
     old = served.whole_object(stored.data)
-    call = api.admission.call(served, "UPDATE", subresource, key, user, options)
+    call = AdmissionRequest(served, "UPDATE", subresource, key, user, options)
     try:
         # An apply leaves what it is given alone; a patch or a controller's change works on a copy.
         obj = compute(served.whole_object(stored.data) if applied is None else old)
@@ -253,7 +229,7 @@ async def _update_once(
             return Written(old, False)
         obj = served.whole_object(stored.data)
     meta = obj["metadata"]
-    now = metadata.now_text()
+    now = api.now()
     manager = served.field_manager(subresource)
     metadata.drop_double_owners(meta, patched=retry)
     if applied is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from trainwright.embedded.apiserver.errors import bad_request
 from trainwright.embedded.apiserver.http.requests import Query
-from trainwright.embedded.apiserver.storage.state import Stored
+from trainwright.embedded.apiserver.storage.objects import Stored
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema.selectors import (
     FieldSelector,

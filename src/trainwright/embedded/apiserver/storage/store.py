@@ -1,10 +1,7 @@
-"""The durable side of the state: an SQLite file with one writer thread and group commit.
+"""What the state needs of a place to keep it: `SqliteStore` on disk, `MemoryStore` for as long as the process lives.
 
-In: batches of writes, each with the version it got. Out: a call back into the event loop once they are on disk, or the
-reason why not. Reads never come here after start: `load` fills the memory once.
-
-Invariant: an acknowledged write is on disk (WAL, synchronous FULL), its object row and its log row together or
-neither; versions are the keys of the log and never repeat, not even after a crash.
+In: changes, each with the version it got. Out: a call back once they are kept, in the same order, or the reason why
+not. Reads never come here after start: `load` fills the memory once.
 
     StoreError
     ├── StoreLocked      another process holds this directory
@@ -15,20 +12,8 @@ neither; versions are the keys of the log and never repeat, not even after a cra
 
 from __future__ import annotations
 
-import fcntl
-import os
-import queue
-import sqlite3
-import threading
-import zlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import NamedTuple
-
-SCHEMA_VERSION = 1
-MAX_BATCH = 512
-LOG_ROWS_KEPT = 1_000
-LOG_TRIM_EVERY = 5_000
+from typing import NamedTuple, Protocol
 
 
 class StoreError(Exception):
@@ -59,7 +44,7 @@ class Key(NamedTuple):
     name: str
 
 
-class Write(NamedTuple):
+class Change(NamedTuple):
     """One change. `value` is None for a deletion."""
 
     version: int
@@ -73,198 +58,30 @@ class Row(NamedTuple):
     value: bytes
 
 
-Committed = Callable[[list[Write], Exception | None], None]
+Committed = Callable[[list[Change], Exception | None], None]
+"""Called with changes that are kept, in order, or with those that are not and why; from any thread."""
 
 
-class Store:
-    """`open()`, `load()` once, then `write()` from the event loop; `close()` drains what was queued."""
+class Store(Protocol):
+    """`open()`, `load()` once and the settings, then `start()` and `write()`; `close()` keeps what was written."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.path = directory / "state.db"
-        self._queue: queue.SimpleQueue[tuple[int, Write] | None] = queue.SimpleQueue()
-        self._connection: sqlite3.Connection | None = None
-        self._thread: threading.Thread | None = None
-        self._lock_file: int | None = None
-        self._since_trim = 0
+    place: str  # for messages
 
     def open(self) -> None:
-        """Take the lock and check the file. Raises a `StoreError` that says what to do."""
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._take_lock()
-        try:
-            self._connect()
-        except BaseException:
-            self._release_lock()
-            raise
+        """Raises a `StoreError` that says what to do."""
 
-    def _take_lock(self) -> None:
-        path = self.directory / "lock"
-        try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise StoreError(f"cannot write to {self.directory}: {error.strerror}; choose another --dir") from None
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = os.read(handle, 32).decode(errors="replace").strip() or "unknown"
-            os.close(handle)
-            raise StoreLocked(
-                f"another process (pid {holder}) already serves {self.directory}: use it, end it with"
-                " `trainwright down`, or choose another --dir"
-            ) from None
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
-        self._lock_file = handle
+    def load(self) -> Iterator[Row]: ...
 
-    def _release_lock(self) -> None:
-        if self._lock_file is not None:
-            os.close(self._lock_file)
-            self._lock_file = None
+    def last_version(self) -> int: ...
 
-    def _connect(self) -> None:
-        damaged = f"{self.path} is damaged; restore it from a copy, or remove {self.directory} to start empty"
-        try:
-            fresh = not self.path.exists()
-            old_mask = os.umask(0o077)
-            try:
-                connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-            finally:
-                os.umask(old_mask)
-            self._connection = connection
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=FULL")
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if version > SCHEMA_VERSION:
-                connection.close()
-                raise StoreTooNew(
-                    f"{self.path} was written by a newer version of Trainwright (format {version}, this one knows"
-                    f" {SCHEMA_VERSION}): upgrade Trainwright, or choose another --dir"
-                )
-            if not fresh and connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
-                raise StoreCorrupt(damaged)
-            if version == 0:
-                self._create_tables(connection)
-        except sqlite3.DatabaseError as error:
-            raise StoreCorrupt(f"{damaged} ({error})") from None
-
-    @staticmethod
-    def _create_tables(connection: sqlite3.Connection) -> None:
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute(
-            "CREATE TABLE objects (resource TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,"
-            " version INTEGER NOT NULL, checksum INTEGER NOT NULL, value BLOB NOT NULL,"
-            " PRIMARY KEY (resource, namespace, name))"
-        )
-        connection.execute(
-            "CREATE TABLE log (version INTEGER PRIMARY KEY, resource TEXT NOT NULL, namespace TEXT NOT NULL,"
-            " name TEXT NOT NULL, deleted INTEGER NOT NULL)"
-        )
-        connection.execute("CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
-        connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
-        connection.execute("COMMIT")
-
-    @property
-    def connection(self) -> sqlite3.Connection:
-        assert self._connection is not None, "the store is not open"
-        return self._connection
-
-    def load(self) -> Iterator[Row]:
-        """Every object, checked against its checksum."""
-        try:
-            rows = self.connection.execute("SELECT resource, namespace, name, version, checksum, value FROM objects")
-            for resource, namespace, name, version, checksum, value in rows:
-                if not isinstance(value, bytes) or zlib.crc32(value) != checksum:
-                    raise StoreCorrupt(
-                        f"{self.path} is damaged: {resource} {namespace}/{name} differs from its checksum; restore it"
-                        f" from a copy, or remove {self.directory} to start empty"
-                    )
-                yield Row(Key(resource, namespace, name), version, value)
-        except sqlite3.DatabaseError as error:
-            raise StoreCorrupt(
-                f"{self.path} is damaged ({error}); restore it from a copy, or remove {self.directory} to start empty"
-            ) from None
-
-    def last_version(self) -> int:
-        found = self.connection.execute("SELECT max(version) FROM log").fetchone()[0]
-        return int(found or 0)
-
-    def setting(self, name: str) -> str | None:
-        found = self.connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
-        return None if found is None else str(found[0])
+    def setting(self, name: str) -> str | None: ...
 
     def set_setting(self, name: str, value: str) -> None:
-        """Only before `start`: afterwards the connection belongs to the writer."""
-        assert self._thread is None
-        self.connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
+        """Only before `start`."""
 
-    def start(self, committed: Committed) -> None:
-        """From here on the connection belongs to the writer thread; `committed` is called on it."""
-        self._thread = threading.Thread(target=self._write_loop, args=(committed,), name="store", daemon=True)
-        self._thread.start()
+    def start(self, committed: Committed) -> None: ...
 
-    def write(self, epoch: int, write: Write) -> None:
-        """Queue a change; `committed` hears of all changes in this order. The epoch counts the failed batches its maker
-        knew of."""
-        self._queue.put((epoch, write))
+    def write(self, epoch: int, change: Change) -> None:
+        """Keep a change; never waits. `epoch` counts the failed batches that its maker knew of."""
 
-    def _write_loop(self, committed: Committed) -> None:
-        epoch = 0
-        while True:
-            entry = self._queue.get()
-            batch: list[Write] = []
-            outdated: list[Write] = []
-            while entry is not None:
-                # A change made before its maker heard of a failed batch may build on what was never stored.
-                (batch if entry[0] == epoch else outdated).append(entry[1])
-                if len(batch) >= MAX_BATCH:
-                    break
-                try:
-                    entry = self._queue.get_nowait()
-                except queue.Empty:
-                    break
-            if outdated:
-                committed(outdated, StoreOutdated("an earlier change could not be written"))
-            if batch:
-                try:
-                    self._commit(batch)
-                except sqlite3.Error as error:
-                    epoch += 1
-                    committed(batch, error)
-                else:
-                    committed(batch, None)
-            if entry is None:
-                return
-
-    def _commit(self, batch: list[Write]) -> None:
-        execute = self.connection.execute
-        execute("BEGIN IMMEDIATE")
-        try:
-            for version, key, value in batch:
-                if value is None:
-                    execute("DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?", key)
-                else:
-                    execute(
-                        "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?)",
-                        (*key, version, zlib.crc32(value), value),
-                    )
-                execute("INSERT INTO log VALUES (?, ?, ?, ?, ?)", (version, *key, value is None))
-            self._since_trim += len(batch)
-            if self._since_trim >= LOG_TRIM_EVERY:
-                self._since_trim = 0
-                execute("DELETE FROM log WHERE version < ?", (batch[-1].version - LOG_ROWS_KEPT,))
-            execute("COMMIT")
-        except sqlite3.Error:
-            if self.connection.in_transaction:
-                execute("ROLLBACK")
-            raise
-
-    def close(self) -> None:
-        if self._thread is not None:
-            self._queue.put(None)
-            self._thread.join()
-            self._thread = None
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-        self._release_lock()
+    def close(self) -> None: ...

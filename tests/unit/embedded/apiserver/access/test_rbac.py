@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from trainwright.embedded.apiserver.access.rbac import GROUP, Attributes, Authorizer
+from trainwright.embedded.apiserver.access.users import User
 from trainwright.embedded.apiserver.errors import StatusError
-from trainwright.embedded.apiserver.operations.writing import User
 
 BOB = User("bob", groups=("team", "system:authenticated"))
 ROBOT = User("system:serviceaccount:default:robot", groups=("system:serviceaccounts", "system:authenticated"))

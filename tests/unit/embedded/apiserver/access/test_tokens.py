@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from trainwright.embedded.apiserver.access.tokens import ServiceAccountTokens, TokenError
+from trainwright.embedded.apiserver.access.users import SYSTEM
 from trainwright.embedded.apiserver.operations import deletion
-from trainwright.embedded.apiserver.operations.deletion import DeleteOptions
-from trainwright.embedded.apiserver.operations.writing import SYSTEM
+from trainwright.embedded.apiserver.operations.deletion import Deletion
 from trainwright.embedded.apiserver.storage.store import Key
 
 KEY = b"k" * 32
@@ -32,15 +32,20 @@ async def test_a_token_names_its_account_and_groups(core: Any) -> None:
 
 async def test_a_token_ends(core: Any) -> None:
     tokens = ServiceAccountTokens(core.api, KEY)
+    token, end = tokens.issue(await account(core), [], 600, None)
+    assert end == core.clock.wall() + 600
+    await core.clock.advance(599)
+    tokens.claims_of(token)
+    await core.clock.advance(1)
     with pytest.raises(TokenError, match="has expired"):
-        tokens.claims_of(tokens.issue(await account(core), [], -1, None)[0])
+        tokens.claims_of(token)
 
 
 async def test_a_token_ends_with_its_account_even_if_another_of_that_name_comes(core: Any) -> None:
     tokens = ServiceAccountTokens(core.api, KEY)
     token, _ = tokens.issue(await account(core), [], 600, None)
     key = Key("serviceaccounts", "default", "robot")
-    await deletion.delete(core.api, core.served("serviceaccounts"), key, DeleteOptions(), SYSTEM)
+    await deletion.delete(core.api, Deletion(core.served("serviceaccounts"), key, SYSTEM))
     with pytest.raises(TokenError, match="the serviceaccount of this service account token is gone"):
         tokens.claims_of(token)
     await account(core)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from trainwright.embedded.apiserver.access.users import SYSTEM
 from trainwright.embedded.apiserver.controllers.gc import GarbageCollector
+from trainwright.embedded.apiserver.controllers.supervisor import Supervision
 from trainwright.embedded.apiserver.operations import deletion
-from trainwright.embedded.apiserver.operations.deletion import DeleteOptions
-from trainwright.embedded.apiserver.operations.writing import SYSTEM
+from trainwright.embedded.apiserver.operations.deletion import DeleteOptions, Deletion
 from trainwright.embedded.apiserver.storage.store import Key
 
 
@@ -30,7 +31,8 @@ async def make(core: Any, name: str, *owners: Any, block: bool = False) -> Any:
 
 
 async def delete(core: Any, name: str, policy: str = "Background") -> None:
-    await deletion.delete(core.api, core.served("configmaps"), key(name), DeleteOptions(policy=policy), SYSTEM)
+    options = DeleteOptions(policy=policy)
+    await deletion.delete(core.api, Deletion(core.served("configmaps"), key(name), SYSTEM, options))
 
 
 async def collect(core: Any) -> None:
@@ -40,7 +42,7 @@ async def collect(core: Any) -> None:
     while version != core.state.version:
         version = core.state.version
         for found in list(core.state.table("configmaps").objects.values()):
-            await collector._process(found.key)
+            await collector.look_at(found.key)
 
 
 def left(core: Any) -> list[str]:
@@ -82,7 +84,7 @@ async def test_in_the_foreground_the_owner_goes_last(core: Any) -> None:
     await delete(core, "owner", "Foreground")
     assert left(core) == ["child", "other", "owner"]
     collector = GarbageCollector(core.api)
-    await collector._process(key("owner"))
+    await collector.look_at(key("owner"))
     assert left(core) == ["other"]
 
 
@@ -120,7 +122,8 @@ async def test_an_owner_of_another_name_kind_or_uid_is_no_owner(core: Any) -> No
 async def test_events_wake_it_for_dependents_of_what_went(core: Any) -> None:
     owner = await make(core, "owner")
     await make(core, "child", owner)
-    collector = GarbageCollector(core.api)
-    core.state.listeners.append(collector.observe)
-    await delete(core, "owner")
-    assert list(collector._todo) == [key("child")]
+    async with Supervision([GarbageCollector(core.api)], core.state):
+        await delete(core, "owner")
+        assert left(core) == ["child"]
+        await core.clock.advance(0.01)
+        assert left(core) == []

@@ -6,14 +6,18 @@ from typing import Any
 
 import pytest
 
+from trainwright.embedded.apiserver.access.users import User
 from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.http.requests import Call, Query
-from trainwright.embedded.apiserver.operations.writing import User, WriteOptions
+from trainwright.embedded.apiserver.operations.writes import WriteOptions
+from trainwright.embedded.apiserver.types import Strategy, Type
+
+THING = Type("", "v1", "things", "thing", "Thing", True, Strategy())
 
 
 def options(query: str, kind: str = "CreateOptions", **headers: str) -> WriteOptions:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Call("POST", "/", Query(query), named, User("bob")).write_options(kind)
+    return Call("POST", "/", Query(query), named, User("bob"), THING).write_options(kind)
 
 
 @pytest.mark.parametrize(

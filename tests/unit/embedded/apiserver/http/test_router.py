@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from trainwright.clock import VirtualClock
 from trainwright.embedded.apiserver.builtin.kinds import builtin_types
 from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.http.requests import PageNotFound
@@ -11,7 +12,7 @@ from trainwright.embedded.apiserver.http.router import find_target, segments
 from trainwright.embedded.apiserver.registry import Registry, version_order
 from trainwright.embedded.apiserver.types import Strategy, Type
 
-REGISTRY = Registry(builtin_types())
+REGISTRY = Registry(builtin_types(VirtualClock()))
 THING = Type("example.com", "v1", "things", "thing", "Thing", True, Strategy(), custom=True)
 REGISTRY.set_custom("example.com", "things", [THING])
 
@@ -73,7 +74,7 @@ def test_unknown_resources_of_known_groups_get_a_status(path: str) -> None:
 
 
 def test_a_custom_type_comes_and_goes() -> None:
-    registry = Registry(builtin_types())
+    registry = Registry(builtin_types(VirtualClock()))
     changes = registry.changes
     registry.set_custom("example.com", "things", [THING])
     assert registry.find("example.com", "v1", "things") is THING

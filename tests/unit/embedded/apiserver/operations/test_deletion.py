@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from trainwright.embedded.apiserver.access.users import SYSTEM
 from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.operations import deletion, writing
-from trainwright.embedded.apiserver.operations.deletion import Deleted, DeleteOptions
-from trainwright.embedded.apiserver.operations.writing import SYSTEM, WriteOptions
+from trainwright.embedded.apiserver.operations.deletion import Deleted, DeleteOptions, Deletion
+from trainwright.embedded.apiserver.operations.writes import WriteOptions
 from trainwright.embedded.apiserver.storage.store import Key
 
 KEY = Key("configmaps", "default", "c")
@@ -21,7 +22,7 @@ async def config_map(core: Any, **metadata: Any) -> Any:
 
 
 async def delete(core: Any, key: Key = KEY, **options: Any) -> Deleted:
-    return await deletion.delete(core.api, core.served(key.resource), key, DeleteOptions(**options), SYSTEM)
+    return await deletion.delete(core.api, Deletion(core.served(key.resource), key, SYSTEM, DeleteOptions(**options)))
 
 
 async def test_an_object_without_finalizers_goes_at_once(core: Any) -> None:

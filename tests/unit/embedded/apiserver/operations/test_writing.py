@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from trainwright.embedded.apiserver.access.users import SYSTEM
 from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.http.requests import Call, Query
 from trainwright.embedded.apiserver.operations import patching, reading, writing
-from trainwright.embedded.apiserver.operations.writing import SYSTEM, WriteOptions
+from trainwright.embedded.apiserver.operations.writes import WriteOptions
 from trainwright.embedded.apiserver.storage.store import Key
 
 MERGE = "application/merge-patch+json"
@@ -18,11 +19,18 @@ MERGE = "application/merge-patch+json"
 
 def call(core: Any, method: str, plural: str, query: str = "", **more: Any) -> Call:
     headers = {"Content-Type": more.get("content_type", "application/json"), "Accept": more.get("accept", "")}
-    made = Call(method, "/", Query(query), headers, SYSTEM)
-    made.served, made.namespace = core.served(plural, more.get("group", "")), "default"
-    made.name, made.subresource = more.get("name", ""), more.get("subresource", "")
-    made.body = more.get("body", b"")
-    return made
+    return Call(
+        method,
+        "/",
+        Query(query),
+        headers,
+        SYSTEM,
+        core.served(plural, more.get("group", "")),
+        "default",
+        more.get("name", ""),
+        more.get("subresource", ""),
+        body=more.get("body", b""),
+    )
 
 
 async def patch(core: Any, plural: str, body: str, content_type: str = MERGE, **more: Any) -> Any:

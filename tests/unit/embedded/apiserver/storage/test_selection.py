@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 
+from trainwright.clock import VirtualClock
 from trainwright.embedded.apiserver.builtin.kinds import builtin_types
 from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.http.requests import Query
 from trainwright.embedded.apiserver.registry import Registry
+from trainwright.embedded.apiserver.storage.objects import stored_from
 from trainwright.embedded.apiserver.storage.selection import selection
-from trainwright.embedded.apiserver.storage.state import stored_from
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema.jsonobject import Json
 
-REGISTRY = Registry(builtin_types())
+REGISTRY = Registry(builtin_types(VirtualClock()))
 
 
 def served(plural: str) -> Type:

@@ -9,17 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from trainwright.embedded.apiserver.storage import store as store_module
+from trainwright.embedded.apiserver.storage.sqlite import Limits, SqliteStore
 from trainwright.embedded.apiserver.storage.store import (
+    Change,
     Key,
     Row,
-    Store,
     StoreCorrupt,
     StoreError,
     StoreLocked,
     StoreOutdated,
     StoreTooNew,
-    Write,
 )
 
 KEY = Key("configmaps", "default", "c")
@@ -29,23 +28,23 @@ WAIT = 10.0
 class Running:
     """An open store, and what it says it committed."""
 
-    def __init__(self, directory: Path) -> None:
-        self.store = Store(directory)
+    def __init__(self, directory: Path, **limits: int) -> None:
+        self.store = SqliteStore(directory, Limits(**limits))
         self.store.open()
-        self.said: queue.Queue[tuple[list[Write], Exception | None]] = queue.Queue()
+        self.said: queue.Queue[tuple[list[Change], Exception | None]] = queue.Queue()
 
     def start(self) -> None:
         self.store.start(lambda batch, error: self.said.put((batch, error)))
 
     def write(self, version: int, value: bytes | None, key: Key = KEY, epoch: int = 0) -> None:
-        self.store.write(epoch, Write(version, key, value))
+        self.store.write(epoch, Change(version, key, value))
 
-    def answer(self) -> tuple[list[Write], Exception | None]:
+    def answer(self) -> tuple[list[Change], Exception | None]:
         return self.said.get(timeout=WAIT)
 
 
 def rows(directory: Path) -> list[Row]:
-    again = Store(directory)
+    again = SqliteStore(directory)
     again.open()
     try:
         return sorted(again.load())
@@ -69,7 +68,7 @@ def test_versions_go_on_after_a_deletion_was_the_last_change(tmp_path: Path) -> 
     running.write(7, b"x")
     running.write(8, None)
     running.store.close()
-    again = Store(tmp_path)
+    again = SqliteStore(tmp_path)
     again.open()
     assert again.last_version() == 8
     again.close()
@@ -86,9 +85,8 @@ def test_changes_that_wait_share_one_commit(tmp_path: Path) -> None:
     running.store.close()
 
 
-def test_a_commit_takes_no_more_than_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "MAX_BATCH", 10)
-    running = Running(tmp_path)
+def test_a_commit_takes_no_more_than_its_limit(tmp_path: Path) -> None:
+    running = Running(tmp_path, batch=10)
     for version in range(1, 26):
         running.write(version, b"x")
     running.start()
@@ -116,7 +114,7 @@ def test_what_builds_on_a_failed_change_is_refused_until_its_maker_knows(tmp_pat
 
 
 def test_settings_last(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     store.open()
     assert store.setting("port") is None
     store.set_setting("port", "1")
@@ -128,27 +126,27 @@ def test_settings_last(tmp_path: Path) -> None:
 
 
 def test_a_directory_in_use_is_refused_with_its_holder(tmp_path: Path) -> None:
-    first = Store(tmp_path)
+    first = SqliteStore(tmp_path)
     first.open()
     with pytest.raises(StoreLocked) as found:
-        Store(tmp_path).open()
+        SqliteStore(tmp_path).open()
     assert str(found.value) == (
         f"another process (pid {os.getpid()}) already serves {tmp_path}: use it, end it with `trainwright down`, or"
         " choose another --dir"
     )
     first.close()
-    second = Store(tmp_path)
+    second = SqliteStore(tmp_path)
     second.open()
     second.close()
 
 
 def test_a_file_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     store.open()
     store.connection.execute("PRAGMA user_version=99")
     store.close()
     with pytest.raises(StoreTooNew, match=r"written by a newer version of Trainwright \(format 99, this one knows 1\)"):
-        Store(tmp_path).open()
+        SqliteStore(tmp_path).open()
     with sqlite3.connect(tmp_path / "state.db") as raw:
         assert raw.execute("PRAGMA user_version").fetchone() == (99,)
 
@@ -156,7 +154,7 @@ def test_a_file_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "state.db").write_bytes(b"this is not a database, by any means" * 200)
     with pytest.raises(StoreCorrupt, match=r"is damaged; restore it from a copy, or remove .* to start empty"):
-        Store(tmp_path).open()
+        SqliteStore(tmp_path).open()
 
 
 def test_an_object_that_differs_from_its_checksum_is_named(tmp_path: Path) -> None:
@@ -173,9 +171,9 @@ def test_an_object_that_differs_from_its_checksum_is_named(tmp_path: Path) -> No
 def test_a_refused_file_is_not_held(tmp_path: Path) -> None:
     (tmp_path / "state.db").write_bytes(b"nonsense" * 1000)
     with pytest.raises(StoreCorrupt):
-        Store(tmp_path).open()
+        SqliteStore(tmp_path).open()
     (tmp_path / "state.db").unlink()
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     store.open()
     store.close()
 
@@ -183,26 +181,24 @@ def test_a_refused_file_is_not_held(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "lock").mkdir()
     with pytest.raises(StoreError, match=r"cannot write to .*: Is a directory; choose another --dir"):
-        Store(tmp_path).open()
+        SqliteStore(tmp_path).open()
 
 
 def test_others_cannot_read_the_file(tmp_path: Path) -> None:
-    store = Store(tmp_path / "state")
+    store = SqliteStore(tmp_path / "state")
     store.open()
     store.close()
     assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "state" / "state.db").stat().st_mode & 0o077 == 0
 
 
-def test_the_log_is_trimmed_and_keeps_its_last_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "LOG_TRIM_EVERY", 20)
-    monkeypatch.setattr(store_module, "LOG_ROWS_KEPT", 5)
-    running = Running(tmp_path)
+def test_the_log_is_trimmed_and_keeps_its_last_version(tmp_path: Path) -> None:
+    running = Running(tmp_path, trim_log_every=20, log_rows_kept=5)
     for version in range(1, 31):
         running.write(version, b"x")
     running.start()
     running.store.close()
-    again = Store(tmp_path)
+    again = SqliteStore(tmp_path)
     again.open()
     assert again.last_version() == 30
     assert again.connection.execute("SELECT min(version) FROM log").fetchone()[0] >= 25

@@ -205,6 +205,10 @@ class TrainJobStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
     runtime_revision: Annotated[
         str | None, mark("The ControllerRevision that keeps the runtime as this job uses it.", maxLength=253)
     ] = None
+    workload_plugin: Annotated[
+        str | None,
+        mark("The plugin that built the workload, if it does not ship with Trainwright.", maxLength=253),
+    ] = None
 
 
 class TrainJob(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

@@ -121,9 +121,17 @@ class Kinds:
                 raise WorkloadUnknown(_cannot_watch(named.plugin, source))
             found.append((named, thing))
         workload = workload_of(job, found, self.framework)
-        if workload is None and not all(source.is_answered for _, source in self._workloads()):
+        if workload is not None:
+            return workload
+        if not all(source.is_answered for _, source in self._workloads()):
             raise NotYetListed
-        return workload
+        builder = job.status.workload_plugin if job.status is not None else None
+        if builder and not self.framework.reports(builder):
+            raise WorkloadUnknown(
+                f"plugin {builder} built the workload of this TrainJob and is not loaded any more; load it again, "
+                "or delete the TrainJob"
+            )
+        return None
 
     def workload_in(self, job: TrainJob, watch: Watch, thing: Any) -> Workload | None:
         """The workload, if this object is it."""
@@ -185,6 +193,8 @@ class Kinds:
         for watch in self._sources:
             if watch.is_of(body["apiVersion"], body["kind"]):
                 return watch.resource
+        if (body["apiVersion"], body["kind"]) != (SECRETS.api_version, SECRETS.kind):
+            raise NotYetListed  # the plugins changed after the build: every job is looked at again
         return SECRETS
 
     def workload_resources(self) -> list[Resource]:

@@ -51,13 +51,14 @@ from trainwright.operator.lifecycle import Lifecycle
 from trainwright.operator.metrics import OperatorMetrics
 from trainwright.operator.progress import ProgressServer, ProgressWriter
 from trainwright.operator.pruner import RevisionPruner
+from trainwright.operator.reloading import Reloading
 from trainwright.operator.rotation import CertificateFiles, Rotation
 from trainwright.operator.serving import Server, ServingTLS
 from trainwright.operator.tokens import Tokens
 from trainwright.operator.trainjob import TrainJobReconciler
 from trainwright.operator.views import BY_RUNTIME, Views
 from trainwright.pipeline import Framework, KeyMaterial, Watch
-from trainwright.plugins import load
+from trainwright.plugins import Registry
 
 READY_POLL_SECONDS = 0.2
 
@@ -98,15 +99,11 @@ class Operator:
         service = f"{config.cert_management.webhook_service_name}.{namespace}.svc"
         self._policy = policy or Policy(service)
         self._tls = ServingTLS(config.tls)
-        self.kinds = Kinds(
-            framework
-            or load(
-                enabled=config.plugins.enabled_plugins,
-                disabled=config.plugins.disabled_plugins,
-                directory=config.plugins.directory,
-                progress_server=f"https://{service}:{config.status_server.port}" if config.reports_progress else "",
-            )
-        )
+        self._reloading: Reloading | None = None
+        if framework is None:
+            self._reloading = Reloading(self._make_registry(service), self.metrics, self._clock)
+            framework = self._reloading.load()
+        self.kinds = Kinds(framework)
         self._certificates = self._make_certificates()
         writer = client if self._election is None else Client(Fence(client.transport, self._leads))
         self.train_jobs = self._train_job_controller(writer, keys or GeneratedKeys())
@@ -141,6 +138,8 @@ class Operator:
                 group.create_task(self._rotate(self._certificates), name="certificates")
             elif self._certificates is not None:
                 group.create_task(self._certificates.run(), name="certificates")
+            if self._reloading is not None:
+                group.create_task(self._reloading.run(self.use), name="plugins")
             group.create_task(self._serve(), name="servers")
 
     @property
@@ -160,6 +159,17 @@ class Operator:
         if self.kinds.unanswered:
             return f"waiting for the first answer about: {', '.join(self.kinds.unanswered)}"
         return ""
+
+    # Plugins
+
+    def _make_registry(self, service: str) -> Registry:
+        config = self.configuration
+        return Registry(
+            enabled=config.plugins.enabled_plugins,
+            disabled=config.plugins.disabled_plugins,
+            directory=config.plugins.directory,
+            progress_server=f"https://{service}:{config.status_server.port}" if config.reports_progress else "",
+        )
 
     def use(self, framework: Framework) -> None:
         """From now on these are the plugins: for the next build, the next status, the next admission."""

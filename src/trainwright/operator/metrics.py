@@ -6,7 +6,7 @@ registry. Process, garbage collector and interpreter are measured when somebody 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -59,6 +59,8 @@ class OperatorMetrics:
         self._leading = gauge("leader_election_master_status", "1 while this replica leads", ("name",))
         self._requests = counter("rest_client_requests_total", "Requests to the API server", ("code", "method", "host"))
         self._webhooks = counter("controller_runtime_webhook_requests_total", "Admission reviews", ("webhook", "code"))
+        self._plugins = gauge("trainwright_plugins", "Plugins that run")
+        self._broken = gauge("trainwright_plugins_broken", "1 for each plugin file that cannot be used", ("file",))
         self._reviews = seconds("controller_runtime_webhook_latency_seconds", "Time of an admission review", by_webhook)
 
     def reconciled(self, controller: str, result: str, seconds: float) -> None:
@@ -96,6 +98,12 @@ class OperatorMetrics:
     def admitted(self, webhook: str, code: int, seconds: float) -> None:
         self._webhooks.labels(webhook, str(code)).inc()
         self._reviews.labels(webhook).observe(seconds)
+
+    def plugins(self, running: int, broken: Iterable[str]) -> None:
+        self._plugins.set(running)
+        self._broken.clear()
+        for file in broken:
+            self._broken.labels(file).set(1)
 
 
 class Counted:

@@ -190,7 +190,10 @@ class TrainJobReconciler:
     ) -> Outcome:
         """Status last, once, and only when it says something new. At the deadline the workload goes with it."""
         seen = workload.status if workload is not None else None
-        update = status(job, seen, self._now(), runtime_revision=revision, problem=problem)
+        builder = workload.plugin if workload is not None else ""
+        if builder not in self._kinds.framework.outside:
+            builder = ""  # it cannot go away while we run
+        update = status(job, seen, self._now(), runtime_revision=revision, workload_plugin=builder, problem=problem)
         await write_status(self._client, job, update.status)
         if update.delete_workload:
             return After(1.0)  # finished now: the pass that sees the stored status cleans up

@@ -135,13 +135,14 @@ class NamedWatch(NamedTuple):
 class Framework:
     """An ordered set of plugins, sorted into phases.
 
-    `digest` stands for the plugins that do not ship with Trainwright; it is empty when there are none. Workloads
-    carry it, so that a resumed TrainJob can tell that they changed.
+    `outside` names the plugins that do not ship with Trainwright, and `digest` stands for what they are made of; it
+    is empty when there are none. Workloads carry it, so that a resumed TrainJob can tell that they changed.
     """
 
-    def __init__(self, plugins: Sequence[Plugin], *, digest: str = "") -> None:
+    def __init__(self, plugins: Sequence[Plugin], *, digest: str = "", outside: Iterable[str] = ()) -> None:
         self.plugins = tuple(plugins)
         self.digest = digest
+        self.outside = frozenset(outside)
         self._ml_policy = [p for p in plugins if isinstance(p, EnforcesMLPolicy)]
         self._pod_group_policy = [p for p in plugins if isinstance(p, EnforcesPodGroupPolicy)]
         self._pod_spec = [p for p in plugins if isinstance(p, EnforcesPodSpec)]
@@ -189,6 +190,10 @@ class Framework:
         """What every plugin has to say, in the plugins' order."""
         for plugin in self._validate:
             yield from _call(plugin, "validate", info, plugin.validate, info, info.job, old)
+
+    def reports(self, plugin: str) -> bool:
+        """Whether a plugin of this name can say what became of a workload."""
+        return plugin in self._status
 
     def report(self, plugin: str, job: TrainJob, workload: Any) -> WorkloadStatus:
         """What became of a workload, in the words of the plugin that built it."""

@@ -38,10 +38,13 @@ def status(
     now: datetime,
     *,
     runtime_revision: str = "",
+    workload_plugin: str = "",
     problem: PipelineError | str | None = None,
 ) -> StatusUpdate:
-    """Fold what is known into the status. `problem` is why this pass could not write what it wanted, in words for the
-    user.
+    """Fold what is known into the status.
+
+    `workload_plugin` is who built the workload, if that must be remembered; `problem` is why this pass could not write
+    what it wanted, in words for the user.
     """
     old = job.status or TrainJobStatus()
     conditions = list(old.conditions or ())
@@ -68,6 +71,7 @@ def status(
         state=state,
         message=message,
         runtime_revision=old.runtime_revision or runtime_revision or None,
+        workload_plugin=workload_plugin or old.workload_plugin,
     )
     return StatusUpdate(
         status=folded,

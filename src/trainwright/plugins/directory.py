@@ -26,6 +26,7 @@ class Directory:
     def __init__(self, path: Path, taken: Mapping[str, str]) -> None:
         self.path = path
         self.broken: tuple[Broken, ...] = ()
+        self.busy = ""  # the file that is being imported at this moment
         self._taken = taken
         self._files: dict[str, PluginFile] = {}  # in order of their names
         self._refused: dict[str, tuple[str, str]] = {}  # file → digest of a content that cannot be used, and why
@@ -90,11 +91,14 @@ class Directory:
         refused, why = self._refused.get(path.name, ("", ""))
         if refused == digest:
             raise PluginUnusable(path.name, why)  # running it again would do no good
+        self.busy = str(path)
         try:
             return load(path, source)
         except PluginUnusable as error:
             self._refused[path.name] = (digest, error.cause)
             raise
+        finally:
+            self.busy = ""
 
     def _fault(self, path: Path, why: str) -> Broken:
         return Broken(path.name, Place.FILE, str(path), why)

@@ -54,10 +54,11 @@ def make_plugin(what: str, factory: Factory) -> Plugin:
     """Call what an entry point or a file names; `PluginUnusable` says of `what` why no plugin came of it."""
     try:
         plugin = factory()
+        name = getattr(plugin, "name", None)
+        points = [point for point, protocol in EXTENSION_POINTS.items() if isinstance(plugin, protocol)]
     except (Exception, SystemExit) as error:  # the call into a plugin
         raise PluginUnusable(what, f"it cannot be made: {text_of(error)}") from error
-    name = getattr(plugin, "name", None)
-    if not isinstance(name, str) or not name or not any(isinstance(plugin, p) for p in EXTENSION_POINTS.values()):
+    if not isinstance(name, str) or not name or not points:
         raise PluginUnusable(what, "it has no name, or none of the methods of an extension point")
     return plugin
 

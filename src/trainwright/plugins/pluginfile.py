@@ -123,7 +123,7 @@ def _line(error: BaseException, path: Path) -> str:
 
 
 def _factories(module: ModuleType, path: Path) -> list[Factory]:
-    factories = getattr(module, LIST, None)
+    factories = vars(module).get(LIST)
     if not isinstance(factories, (list, tuple)) or not factories or not all(map(callable, factories)):
         raise PluginUnusable(path.name, f"it names no plugin: end it with {LIST} = [YourPlugin]")
     return list(factories)

@@ -99,6 +99,11 @@ class Registry:
     def has_directory(self) -> bool:
         return self._directory is not None
 
+    @property
+    def busy(self) -> str:
+        """The file that is being imported at this moment."""
+        return self._directory.busy if self._directory is not None else ""
+
     def load(self) -> Loaded:
         """All plugins as they are now; raises `PluginUnusable` for a choice that cannot be made."""
         if self._directory is not None:
@@ -127,7 +132,8 @@ class Registry:
             by_name.update({found.name: found for found in self._directory.found})
             broken += self._directory.broken
         chosen, missing = self._choose(by_name)
-        framework = Framework([found.plugin for found in chosen], digest=_digest(chosen))
+        outside = [found.name for found in chosen if found.place is not Place.BUILT_IN]
+        framework = Framework([found.plugin for found in chosen], digest=_digest(chosen), outside=outside)
         return Loaded(framework, tuple(by_name.values()), tuple(broken), missing)
 
     def _choose(self, by_name: Mapping[str, Found]) -> tuple[list[Found], tuple[str, ...]]:

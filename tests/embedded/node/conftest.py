@@ -18,5 +18,5 @@ async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
         machine = Machine(directories)
         yield machine
         for directory in machine.started:
-            while not directories.terminate(directory, 0):
+            while not await directories.terminate(directory, 0):
                 await asyncio.sleep(0.01)

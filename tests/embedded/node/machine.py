@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +74,13 @@ class Machine:
         self.started.append(directory)
         return directory
 
-    async def until(self, condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    async def until(self, condition: Callable[[], bool | Awaitable[bool]], seconds: float = 20.0) -> None:
+        async def is_met() -> bool:
+            answer = condition()
+            return answer if isinstance(answer, bool) else await answer
+
         deadline = time.monotonic() + seconds
-        while not condition():
+        while not await is_met():
             assert time.monotonic() < deadline, "it did not come to pass in time"
             await asyncio.sleep(0.01)
 

@@ -62,7 +62,7 @@ async def test_sigterm_reaches_the_command_and_its_exit_code_counts(machine: Mac
         ["sh", "-c", "trap 'exit 7' TERM; echo up; while :; do sleep 0.05; done"], isolation=isolation
     )
     await machine.says(directory, "up")
-    assert not machine.directories.terminate(directory, 30)
+    assert not await machine.directories.terminate(directory, 30)
     assert terminated(await machine.done(directory))["exitCode"] == 7
 
 
@@ -74,7 +74,7 @@ async def test_a_command_that_ignores_sigterm_is_killed_when_the_grace_period_is
         ["sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.05; done"], isolation=isolation
     )
     await machine.says(directory, "up")
-    machine.directories.terminate(directory, 0.3)
+    await machine.directories.terminate(directory, 0.3)
     assert terminated(await machine.done(directory))["exitCode"] == 137
     assert processes_marked(directory.uid) == []
 
@@ -83,7 +83,7 @@ async def test_a_command_that_ignores_sigterm_is_killed_when_the_grace_period_is
 async def test_a_command_that_stopped_itself_is_killed_too(machine: Machine, isolation: Isolation) -> None:
     directory = await machine.start(["sh", "-c", "echo up; kill -STOP 0; sleep 60"], isolation=isolation)
     await machine.says(directory, "up")
-    machine.directories.terminate(directory, 0.3)
+    await machine.directories.terminate(directory, 0.3)
     assert terminated(await machine.done(directory))["exitCode"] == 137
     assert processes_marked(directory.uid) == []
 
@@ -120,7 +120,11 @@ async def test_kill_9_of_the_supervisor_ends_everything_within_two_seconds(
     os.kill(supervisor_pid(directory), signal.SIGKILL)
     await machine.until(lambda: processes_marked(directory.uid) == [], seconds=2)
     # A dying process has lost its environment, by which we found it, a moment before its lock.
-    await machine.until(lambda: not machine.directories.is_supervised(directory), seconds=2)
+
+    async def is_over() -> bool:
+        return not (await machine.directories.observe(directory)).alive
+
+    await machine.until(is_over, seconds=2)
 
 
 @every_isolation
@@ -192,7 +196,7 @@ async def test_on_failure_restarts_after_a_back_off_and_keeps_each_instances_log
     assert container()["lastState"]["terminated"]["exitCode"] == 1
     await machine.until(lambda: container()["restartCount"] == 1)
     await machine.until(lambda: "waiting" in container()["state"])
-    machine.directories.terminate(directory, 0)
+    await machine.directories.terminate(directory, 0)
     await machine.done(directory)
     assert await machine.output(directory, restart=0) == await machine.output(directory, restart=1) == b"try\n"
 

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ class ProcessIdentity(NamedTuple):
     boot: str
 
 
+@cache
 def boot_id() -> str:
     """A text that changes with every boot."""
     if sys.platform == "linux":

@@ -1,7 +1,7 @@
 """What makes this machine a node: pods bound to it become processes, their fates become pod status.
 
-In: pods of this node by watch, news from supervisors by pipe. Out: supervisors, /etc/hosts files, pod status, and the
-last DELETE of a pod whose processes are gone. One pod's reconcile reads:
+In: pods of this node by watch, changes of supervisors' records by pipe. Out: supervisors, /etc/hosts files, pod
+status, and the last DELETE of a pod whose processes are gone. One pod's reconcile reads:
 
     orphans of this name are ended → a deleted pod is ended, then deleted → a new pod is started → its record becomes
     status
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,10 @@ from trainwright.client import Client, Conflict, DeleteOptions, NotFound
 from trainwright.controlloop import After, Clock, Done, Key, Outcome, Source
 from trainwright.embedded.events import EventRecorder
 from trainwright.embedded.node import launch, support, volumes
-from trainwright.embedded.node.addresses import LOOPBACK, Addresses, PodDomain, PodName, Ports, hosts_file
-from trainwright.embedded.node.directories import PodDirectories, StartFailed
+from trainwright.embedded.node.addresses import LOOPBACK, Addresses, PodDomain, PodName, Ports
+from trainwright.embedded.node.directories import Observation, PodDirectories, StartFailed
 from trainwright.embedded.node.environment import Facts, Sources, Unresolved, references
+from trainwright.embedded.node.hostsfiles import HostsFiles
 from trainwright.embedded.node.launch import Allocation, Launch
 from trainwright.embedded.node.record import PodDirectory, PodRecord, PodToRun
 from trainwright.embedded.node.status import Reporter
@@ -108,10 +109,11 @@ class Kubelet:
         self._ports = Ports()
         self._keys: dict[str, Key] = {}
         self._tokens = PodTokens(client, clock)
+        self._hosts_files = HostsFiles(directories, hosts)
 
-    def adopt(self) -> list[Key]:
+    async def adopt(self) -> list[Key]:
         """Takes over the pods of an earlier node process, with their addresses and ports."""
-        for directory, pod in self._directories.all():
+        for directory, pod in await self._directories.all():
             self._keys[directory.uid] = Key(pod["namespace"], pod["name"])
             if pod["address"] != LOOPBACK:
                 self._addresses.taken[directory.uid] = pod["address"]
@@ -132,28 +134,30 @@ class Kubelet:
             return await self._end(pod, directory)
         if pod.is_finished:
             return Done()
-        if not directory.is_claimed():
+        seen = await self._directories.observe(directory)
+        if not seen.claimed:
             outcome = await self._start(pod, directory)
             if outcome is not None:
                 return outcome
-        return await self._report(pod, directory)
+            seen = await self._directories.observe(directory)
+        return await self._report(pod, directory, seen)
 
     async def _end_orphans(self, key: Key, pod: Pod | None) -> None:
         """Ends what runs here under this name though the API has no such pod, or has another one by now."""
         uid = pod.metadata.uid if pod else None
         for orphan in [uid_ for uid_, key_ in self._keys.items() if key_ == key and uid_ != uid]:
             directory = self._directories.of(orphan)
-            if self._directories.terminate(directory, ORPHAN_GRACE_SECONDS):
-                self._forget(directory)
+            if await self._directories.terminate(directory, ORPHAN_GRACE_SECONDS):
+                await self._forget(directory)
 
     async def _end(self, pod: Pod, directory: PodDirectory) -> Outcome:
         """Ends the processes of a deleted pod, reports their fate, and lets the object go."""
         grace = pod.metadata.deletion_grace_period_seconds
-        if directory.is_claimed():
-            over = self._directories.terminate(directory, 30 if grace is None else grace)
-            record = directory.record()
-            if record is not None and not pod.is_finished:
-                await self._write_status(pod, self._status(pod, directory, record, lost=over and not record["done"]))
+        if (await self._directories.observe(directory)).claimed:
+            over = await self._directories.terminate(directory, 30 if grace is None else grace)
+            seen = await self._directories.observe(directory)
+            if seen.record is not None and not pod.is_finished:
+                await self._write_status(pod, self._status(pod, seen, seen.record))
             if not over:
                 return After(LIVENESS_SECONDS)
         options = DeleteOptions(uid=pod.metadata.uid, grace_period_seconds=0)
@@ -161,14 +165,15 @@ class Kubelet:
             await self._client.delete(PODS, pod.metadata.name, pod.metadata.namespace, options)
         except (NotFound, Conflict):
             pass  # it is gone, or another has its name
-        self._forget(directory)
+        await self._forget(directory)
         return Done()
 
-    def _forget(self, directory: PodDirectory) -> None:
-        self._directories.remove(directory)
+    async def _forget(self, directory: PodDirectory) -> None:
+        self._keys.pop(directory.uid, None)
+        await self._hosts_files.forget(directory.uid)
+        await self._directories.remove(directory)
         self._addresses.release(directory.uid)
         self._tokens.forget(directory.uid)
-        self._keys.pop(directory.uid, None)
         for domain in list(self._ports.taken):
             if not self._pods.store.by(BY_DOMAIN, "/".join(domain)):
                 self._ports.release(domain)
@@ -188,14 +193,17 @@ class Kubelet:
             tokens = await self._tokens.fetch(json)
             texts = {key: token.text for key, token in tokens.items()}
             prepared = Launch(json, self._allocate(pod, directory), await self._sources(json), texts)
-            to_run = self._write_down(pod, directory, prepared, tokens)
+            to_run = self._with_ports(pod, prepared)
+            await self._directories.in_thread(_write_volumes, directory, prepared, to_run)
+            await self._tokens.remember(directory, tokens)
+            await self._write_hosts(_domain(pod))
             await self._directories.start(directory, to_run)
         except Unresolved as error:
             status = self._reporter.of_waiting(json, "CreateContainerConfigError", str(error), now)
             await self._write_status(pod, status)
             return After(UNRESOLVED_RETRY_SECONDS)
         except (StartFailed, OSError) as error:
-            if not directory.is_claimed():
+            if not (await self._directories.observe(directory)).claimed:
                 return await self._fail(pod, "StartError", str(error))
             log.warning("pod %s/%s: %s", pod.metadata.namespace, pod.metadata.name, error)
         notes = support.notes(json, self._tier)
@@ -207,27 +215,19 @@ class Kubelet:
         await self._events.record(PODS, pod.metadata, "Normal", "Started", said)
         return None
 
-    def _write_down(self, pod: Pod, directory: PodDirectory, prepared: Launch, tokens: Mapping[str, Token]) -> PodToRun:
-        """Fills the pod's directory with all it needs. No await in here, so that two pods of a job agree on ports."""
+    def _with_ports(self, pod: Pod, prepared: Launch) -> PodToRun:
+        """Gives the pod its job's ports. No await in here, so that two pods of a job agree on them."""
         domain = _domain(pod)
         if not self._has_company(domain, pod):
             self._ports.release(domain)  # the first of a new attempt: the old port may be somebody else's by now
         to_run = prepared.pod_to_run(self._ports.of(domain, prepared.ports()))
-        directory.path.mkdir(parents=True, exist_ok=True)
-        self._keys[directory.uid] = Key(pod.metadata.namespace, pod.metadata.name)
-        everyone = (*to_run["initContainers"], *to_run["containers"])
-        volumes.write(prepared.volumes, [mount for container in everyone for mount in container["mounts"]])
-        self._tokens.remember(directory, tokens)
-        directory.write_pod(to_run)  # from here on it is one of those whose /etc/hosts is kept
-        self._write_hosts(domain)
+        self._keys[pod.metadata.uid] = Key(pod.metadata.namespace, pod.metadata.name)
         return to_run
 
     def _has_company(self, domain: PodDomain, pod: Pod) -> bool:
         """Whether another pod of the job is started or about to be, so that its ports are in use."""
         return any(
-            other.metadata.uid != pod.metadata.uid
-            and not other.is_finished
-            and self._directories.of(other.metadata.uid).pod() is not None
+            other.metadata.uid != pod.metadata.uid and not other.is_finished and other.metadata.uid in self._keys
             for other in self._pods.store.by(BY_DOMAIN, "/".join(domain))
         )
 
@@ -262,38 +262,41 @@ class Kubelet:
             found.append(objects)
         return Sources(*found)
 
-    def _write_hosts(self, domain: PodDomain) -> None:
-        """Brings /etc/hosts of every pod of the job up to date, in place: the files are bound into running pods."""
+    async def _write_hosts(self, domain: PodDomain) -> None:
+        """Brings /etc/hosts of every pod of the job up to date."""
         if not self._tier.isolation["mount"]:
             return
-        machine = Path("/etc/hosts")
-        rest = machine.read_text(errors="replace") if machine.exists() else "127.0.0.1\tlocalhost\n"
-        pods = [pod for pod in self._pods.store.by(BY_DOMAIN, "/".join(domain)) if not pod.is_finished]
-        names = {}
-        # A pod on its way out gives its name to the one that takes its place.
-        for pod in sorted(pods, key=lambda pod: not pod.metadata.is_being_deleted):
-            host = launch.hostname_of(pod.as_json())
-            names[host] = PodName(domain[0], host, pod.spec.get("subdomain") or "", self._address(pod))
-        text = hosts_file(names.values(), self._hosts, rest)
-        for pod in pods:
-            directory = self._directories.of(pod.metadata.uid)
-            if directory.path.exists():
-                _write_in_place(directory.hosts, text)
 
-    async def _report(self, pod: Pod, directory: PodDirectory) -> Outcome:
-        self._write_hosts(_domain(pod))
-        supervised = self._directories.is_supervised(directory)
-        record = directory.record()
+        def pods() -> list[Pod]:
+            return [pod for pod in self._pods.store.by(BY_DOMAIN, "/".join(domain)) if not pod.is_finished]
+
+        def names() -> Iterable[PodName]:
+            found = {}
+            # A pod on its way out gives its name to the one that takes its place.
+            for pod in sorted(pods(), key=lambda pod: not pod.metadata.is_being_deleted):
+                host = launch.hostname_of(pod.as_json())
+                found[host] = PodName(domain[0], host, pod.spec.get("subdomain") or "", self._address(pod))
+            return found.values()
+
+        def directories() -> list[PodDirectory]:
+            return [self._directories.of(pod.metadata.uid) for pod in pods() if pod.metadata.uid in self._keys]
+
+        await self._hosts_files.update(names, directories)
+
+    async def _report(self, pod: Pod, directory: PodDirectory, seen: Observation) -> Outcome:
+        await self._write_hosts(_domain(pod))
+        record = seen.record
         if record is None:
             return await self._fail(pod, "SupervisorLost", "the pod's supervisor ended before its first record")
-        lost = not supervised and not record["done"]
-        if lost:
-            self._directories.terminate(directory, 0)  # sweeps what it may have left
+        if seen.is_lost:
+            await self._directories.terminate(directory, 0)  # kills what it may have left behind
         left = self._seconds_to_deadline(pod, record)
-        if left <= 0 and supervised:
-            self._directories.terminate(directory, pod.spec.get("terminationGracePeriodSeconds", 30))
-        await self._write_status(pod, self._status(pod, directory, record, lost=lost))
-        if record["done"] or lost:
+        if left <= 0 and seen.alive:
+            await self._directories.terminate(directory, pod.spec.get("terminationGracePeriodSeconds", 30))
+            seen = await self._directories.observe(directory)
+            record = seen.record or record
+        await self._write_status(pod, self._status(pod, seen, record))
+        if record["done"] or seen.is_lost:
             return Done()
         renewal = await self._tokens.renew(pod.as_json(), directory)
         return After(min(LIVENESS_SECONDS, max(min(left, renewal), 0.1)))
@@ -304,9 +307,9 @@ class Kubelet:
             return float("inf")
         return float(seconds_of(record["startedAt"]) + deadline - self._clock.wall())
 
-    def _status(self, pod: Pod, directory: PodDirectory, record: PodRecord, *, lost: bool) -> Json:
-        status = self._reporter.of_record(pod.as_json(), record, self._address(pod), self._now(), lost=lost)
-        ended_by_us = directory.grace_period() is not None and not pod.metadata.is_being_deleted
+    def _status(self, pod: Pod, seen: Observation, record: PodRecord) -> Json:
+        status = self._reporter.of_record(pod.as_json(), record, self._address(pod), self._now(), lost=seen.is_lost)
+        ended_by_us = seen.grace_period is not None and not pod.metadata.is_being_deleted
         if status["phase"] == "Failed" and ended_by_us and self._seconds_to_deadline(pod, record) <= 0:
             status["reason"] = "DeadlineExceeded"
             status["message"] = "Pod was active on the node longer than the specified deadline"
@@ -345,13 +348,7 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-def _write_in_place(path: Path, text: str) -> None:
-    """New content in the same file, which is bound over /etc/hosts in running containers."""
-    try:
-        if path.read_text() == text:
-            return
-    except FileNotFoundError:
-        pass
-    with open(path, "r+" if path.exists() else "w") as file:
-        file.write(text)
-        file.truncate()
+def _write_volumes(directory: PodDirectory, prepared: Launch, to_run: PodToRun) -> None:
+    everyone = (*to_run["initContainers"], *to_run["containers"])
+    directory.path.mkdir(parents=True, exist_ok=True)
+    volumes.write(prepared.volumes, [mount for container in everyone for mount in container["mounts"]])

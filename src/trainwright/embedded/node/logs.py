@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
@@ -64,21 +65,26 @@ class Output:
 
 
 async def read(path: Path, options: LogOptions, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
-    """The log in pieces. `is_over` says whether the container has ended, so that nothing more will be written."""
+    """The log in pieces. `is_over` says whether the container has ended, so that nothing more will be written. Files
+    are read in threads: the disk may be slow, and the node shares its event loop with the API server.
+    """
     output = Output(options)
-    reader = RecordReader(path)
+    reader = await asyncio.to_thread(RecordReader, path)
+
+    def next_records() -> tuple[list[bytes], bool]:
+        over = is_over()  # asked before reading: what was written before the end is then read here
+        return reader.next_records(), over
+
     try:
         if options.tail_lines is not None:
-            data = output.of(await _tail(reader, options.tail_lines, options.since))
+            data = output.of(await asyncio.to_thread(_tail, reader, options.tail_lines, options.since))
             if data:
                 yield data
         while not output.is_full:
-            over = is_over()  # asked before reading: what was written before the end is then read below
-            records = reader.next_records()
+            records, over = await asyncio.to_thread(next_records)
             if records:
                 if data := output.of(records):
                     yield data
-                await asyncio.sleep(0)
             elif over or not options.follow:
                 return
             else:
@@ -87,13 +93,12 @@ async def read(path: Path, options: LogOptions, is_over: Callable[[], bool]) -> 
         reader.close()
 
 
-async def _tail(reader: RecordReader, lines: int, since: str | None) -> list[bytes]:
+def _tail(reader: RecordReader, lines: int, since: str | None) -> list[bytes]:
     """The last so many lines of what is there now; the reader then stands at the end."""
     kept: deque[list[bytes]] = deque(maxlen=lines) if lines else deque(maxlen=1)
     line: list[bytes] = []
     earliest = since.encode() if since else b""
     while records := reader.next_records():
-        await asyncio.sleep(0)  # a long log must not keep the node from its other work
         for record in records:
             if record.split(b" ", 1)[0] < earliest:
                 continue
@@ -109,16 +114,26 @@ async def _tail(reader: RecordReader, lines: int, since: str | None) -> list[byt
 
 
 class RecordReader:
-    """Whole records of a log, oldest first, across the turns from one file to the next."""
+    """Whole records of a log, oldest first, across the turns from one file to the next.
+
+    Closing waits for the block that a thread reads at that moment, so that no thread reads from a descriptor which
+    belongs to somebody else by then.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._lock = threading.Lock()
+        self._closed = False
         # Opened at once, oldest first: a turn in between then moves none of them out of reach.
         self._files = deque(_open_existing(path))
         self._rest = b""
 
     def next_records(self) -> list[bytes]:
         """The next whole records, or none when all that is there has been read."""
+        with self._lock:
+            return [] if self._closed else self._next_records()
+
+    def _next_records(self) -> list[bytes]:
         while True:
             if not self._files:
                 self._files.extend(_open_existing(self._path)[-1:])
@@ -154,8 +169,10 @@ class RecordReader:
         return True
 
     def close(self) -> None:
-        while self._files:
-            os.close(self._files.popleft())
+        with self._lock:
+            self._closed = True
+            while self._files:
+                os.close(self._files.popleft())
 
 
 def _open_existing(path: Path) -> list[int]:

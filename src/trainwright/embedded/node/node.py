@@ -25,6 +25,7 @@ from trainwright.embedded.node.tiers import Tier
 
 HOST_ADDRESS = "127.0.0.1"
 END_SECONDS = 10.0
+POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +56,12 @@ class LocalNode:
         self._client = client
         self._config = config
         self._clock = clock or SystemClock()
-        self.tier = config.tier or tiers.probe()
         self.port = 0
 
     async def run(self, ready: Callable[[], None] = lambda: None) -> None:
         """Until cancelled. `ready` is called when the Node is registered and pods bound to it will be started."""
         config = self._config
+        tier = config.tier if config.tier is not None else await asyncio.to_thread(tiers.probe)
         pods = pods_of_node(config.name)
 
         def changed(uid: str) -> None:
@@ -78,7 +79,7 @@ class LocalNode:
             self._client,
             pods,
             directories,
-            tier=self.tier,
+            tier=tier,
             facts=Facts(HOST_ADDRESS, HOST_ADDRESS, registration.capacity()),
             machine=machine_variables(config.environ, config.hosts),
             hosts=config.hosts,
@@ -91,12 +92,12 @@ class LocalNode:
             await registration.register(
                 self._client,
                 config.name,
-                tier=self.tier,
+                tier=tier,
                 host_address=HOST_ADDRESS,
                 port=server.port,
                 clock=self._clock,
             )
-            for key in kubelet.adopt():
+            for key in await kubelet.adopt():
                 controller.add(key)
 
             async def keep_alive() -> None:
@@ -112,7 +113,11 @@ class LocalNode:
         """Ends every pod of this node and returns when nothing of them runs. Call it when `run` has ended."""
         directories = PodDirectories(self._config.directory, lambda _: None)
         async with directories:
-            found = [directory for directory, _ in directories.all() if directory.is_claimed()]
-            while waiting := [directory for directory in found if not directories.terminate(directory, grace_period)]:
-                await asyncio.sleep(0.05)
-                found = waiting
+            found = [directory for directory, _ in await directories.all()]
+            while True:
+                # A pod that has no supervisor, or none any more, is over.
+                over = await asyncio.gather(*(directories.terminate(directory, grace_period) for directory in found))
+                found = [directory for directory, is_over in zip(found, over, strict=True) if not is_over]
+                if not found:
+                    return
+                await asyncio.sleep(POLL_SECONDS)

@@ -7,6 +7,7 @@ kubelet's words; the API server makes a Status of it.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ssl
 import time
@@ -105,7 +106,8 @@ class NodeServer:
             return web.Response(status=404, text=f'pod "{name}" is not running on this node')
         try:
             options = options_of(request.query, time.time())
-            restart = _instance(directory, container, name, previous=_is_true(request.query, "previous"))
+            previous = _is_true(request.query, "previous")
+            restart = await asyncio.to_thread(_instance, directory, container, name, previous=previous)
         except BadOption as error:
             return web.Response(status=400, text=str(error))
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})

@@ -8,6 +8,7 @@ Invariant: a reader in the pod sees a whole old token or a whole new one.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Iterator, Mapping
@@ -91,10 +92,10 @@ class PodTokens:
                     raise Unresolved(f"no token for service account {account_of(pod)}: {error}") from error
         return found
 
-    def remember(self, directory: PodDirectory, tokens: Mapping[str, Token]) -> None:
+    async def remember(self, directory: PodDirectory, tokens: Mapping[str, Token]) -> None:
         """From here on `renew` knows when each is due."""
         if tokens:
-            self._keep(directory, {key: token.renew_at for key, token in tokens.items()})
+            await self._keep(directory, {key: token.renew_at for key, token in tokens.items()})
 
     def forget(self, uid: str) -> None:
         self._renew_at.pop(uid, None)
@@ -105,7 +106,7 @@ class PodTokens:
         if not wanted:
             return float("inf")
         if directory.uid not in self._renew_at:
-            self._renew_at[directory.uid] = directory.token_times()
+            self._renew_at[directory.uid] = await asyncio.to_thread(directory.token_times)
         times = dict(self._renew_at[directory.uid])
         for source in wanted:
             if times.get(source.key, 0.0) > self._clock.wall():
@@ -117,15 +118,16 @@ class PodTokens:
                 log.warning("pod %s/%s: %s not renewed: %s", metadata["namespace"], metadata["name"], source.key, error)
                 times[source.key] = self._clock.wall() + RETRY_SECONDS
                 continue
-            _replace(directory.volumes / source.volume / source.path, token.text, source.mode)
+            path = directory.volumes / source.volume / source.path
+            await asyncio.to_thread(_replace, path, token.text, source.mode)
             times[source.key] = token.renew_at
         if times != self._renew_at[directory.uid]:
-            self._keep(directory, times)
+            await self._keep(directory, times)
         return max(0.0, min(times[source.key] for source in wanted) - self._clock.wall())
 
-    def _keep(self, directory: PodDirectory, times: dict[str, float]) -> None:
+    async def _keep(self, directory: PodDirectory, times: dict[str, float]) -> None:
         self._renew_at[directory.uid] = times
-        directory.write_token_times(times)
+        await asyncio.to_thread(directory.write_token_times, times)
 
     async def _request(self, pod: Json, source: TokenSource) -> Token:
         metadata = pod["metadata"]

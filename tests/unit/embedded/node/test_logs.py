@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from trainwright.api.times import rfc3339_nano
 from trainwright.embedded.node.crilog import LogFile, OutputStream, rotated
-from trainwright.embedded.node.logs import LogOptions, read
+from trainwright.embedded.node.logs import LogOptions, RecordReader, read
 from trainwright.embedded.node.server import BadOption, options_of
 
 
@@ -107,6 +107,13 @@ async def test_following_shows_what_is_written_until_the_container_is_over(tmp_p
     ended = True
     await task
     assert b"".join(pieces).split() == [str(number).encode() for number in range(30)]
+
+
+def test_a_closed_reader_reads_nothing_more(tmp_path: Path) -> None:
+    write(tmp_path / "0.log", b"one\n")
+    reader = RecordReader(tmp_path / "0.log")
+    reader.close()
+    assert reader.next_records() == []
 
 
 def test_timestamps_sort_as_text() -> None:

@@ -74,7 +74,7 @@ class Scene:
 
     async def start(self, of: Json) -> None:
         fetched = await self.tokens.fetch(of)
-        self.tokens.remember(self.directory, fetched)
+        await self.tokens.remember(self.directory, fetched)
         self.file.parent.mkdir(parents=True)
         self.file.write_text(fetched["v/token"].text)
 

@@ -11,6 +11,7 @@ FILES = {
     "test_embedded_kcm.py": "it compares both servers already",
     "test_fuzz_compare.py": "it compares both servers already",
     "test_kubectl_compare.py": "it compares both servers already",
+    "test_operator_claims.py": "the embedded JobSet takes no volumeClaimPolicies",
     "test_operator_zz_privileges.py": "it counts what the audit log of the server shows, and there is none",
 }
 

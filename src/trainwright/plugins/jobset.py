@@ -9,12 +9,14 @@ The operator's role needs, in `jobset.x-k8s.io`: create, delete, get, list, patc
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
 from trainwright.api.metadata import Condition, ObjectMeta
 from trainwright.api.resources import JOB_SETS
 from trainwright.api.trainjob import JobStatus, TrainJob
+from trainwright.pipeline.coverage import covers
 from trainwright.pipeline.info import Info
 from trainwright.pipeline.plan import Apply
 from trainwright.pipeline.podset import DATASET_INITIALIZER, MODEL_INITIALIZER, PodSet
@@ -27,6 +29,10 @@ from trainwright.schema.errors import FieldError
 from trainwright.schema.jsonobject import Json
 
 INITIALIZER_VOLUME = "initializer"
+IMMUTABLE = ("failurePolicy", "network", "startupPolicy", "successPolicy", "volumeClaimPolicies")
+"""What JobSet lets nobody change, besides the replicatedJobs. Its webhook fills in defaults when a JobSet is created
+and never again, so that an update without them is a change where a list is written as a whole.
+"""
 
 
 class VolumeClaimPolicy(msgspec.Struct, frozen=True, gc=False):
@@ -90,6 +96,7 @@ class JobSet:
         metadata["name"] = info.name
         info.came_from("metadata.name")
         set_steps(info, spec)
+        _keep_immutable(info, spec)
         spec.pop("suspend", None)
         if info.job_spec.suspend is not None:
             spec["suspend"] = info.job_spec.suspend
@@ -118,6 +125,23 @@ class JobSet:
         if initializer is not None and initializer.model is not None:
             yield from _initializer_faults(info, MODEL_INITIALIZER, "modelConfig")
         yield from validate_overrides(info, job, old)
+
+
+def _keep_immutable(info: Info, spec: Json) -> None:
+    """Send what JobSet holds immutable as JobSet stored it, where that is what the build wants and defaults."""
+    workload = info.observed.workload
+    stored = (workload.stored.get("spec") or {}) if workload is not None and workload.stored is not None else {}
+    for field in IMMUTABLE:
+        if field in spec and field in stored and covers(stored[field], _without_empty(spec[field])):
+            spec[field] = stored[field]
+
+
+def _without_empty(value: Any) -> Any:
+    """What somebody chose: empty text, and objects with nothing in them, are for JobSet to fill in."""
+    if isinstance(value, dict):
+        members = ((name, _without_empty(member)) for name, member in value.items())
+        return {name: member for name, member in members if member not in (None, "", {}, [])}
+    return [_without_empty(item) for item in value] if isinstance(value, list) else value
 
 
 def _initializer_faults(info: Info, name: str, config: str) -> Iterator[FieldError]:

@@ -1,17 +1,25 @@
-"""JSON patch (RFC 6902) and JSON merge patch (RFC 7386) on plain JSON.
+"""JSON patch (RFC 6902) and JSON merge patch (RFC 7386) as kube-apiserver applies them.
 
-In: a document and a patch. Out: a new document; the inputs are never changed, and what a patch leaves alone is
-shared. A patch that does not apply raises `PatchError` with the words clients of Kubernetes know.
+In: a document and a patch. Out: a new document, which may share parts with both; the inputs are never changed. A patch
+that does not apply raises `PatchError`, in words close to those of evanphx/json-patch, which kube-apiserver uses. Where
+that library leaves the RFCs, so do we: an absent member reads as null, `replace` adds a member that is absent, negative
+indexes count from the end.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any
 
 from trainwright.schema.correlation import identical
 from trainwright.schema.gotext import quote
+from trainwright.schema.jsonobject import Json
+
+MAX_COPIED_BYTES = 3 * 1024 * 1024
+"""How much all copies of one patch may add, as JSON: the limit of kube-apiserver. Each copy can double the document, so
+that without a limit a request of one kilobyte fills any memory."""
 
 
 class PatchError(ValueError):
@@ -19,7 +27,7 @@ class PatchError(ValueError):
 
 
 class PatchTestFailed(PatchError):
-    """A `test` operation whose value differs: a precondition of the client's own does not hold."""
+    """A `test` operation found another value: a precondition of the client does not hold."""
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
@@ -36,9 +44,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Inside lists too, the API server drops null members of objects (not where a list replaces an object); null
-    items stay.
-    """
+    """kube-apiserver drops null members of objects inside lists too, but not in a list that replaces an object."""
     if isinstance(value, list):
         return [_without_nulls(item) for item in value]
     if isinstance(value, dict):
@@ -50,17 +56,163 @@ def json_patch(document: Any, operations: Any) -> Any:
     """RFC 6902: the operations in order, all or nothing."""
     if not isinstance(operations, list):
         raise PatchError("a JSON patch is a list of operations")
-    for operation in operations:
+    patching = _Patching(document)
+    try:
+        for operation in operations:
+            patching.apply(operation)
+    except RecursionError:
+        raise PatchError("the patch or the document is nested too deeply") from None
+    return patching.document
+
+
+class _Missing(Exception):
+    """A path leads nowhere; each operation has its own words for that."""
+
+
+class _Patching:
+    """One run of a patch. Every object and list on the way to a change is copied once, and then changed in place."""
+
+    def __init__(self, document: Any) -> None:
+        self.document = document
+        self._own: dict[int, Any] = {}  # our copies by identity, kept here so that no identity is used twice
+        self._copied_bytes = 0
+
+    def apply(self, operation: Any) -> None:
         if not isinstance(operation, dict):
             raise PatchError("an operation of a JSON patch is an object")
-        apply = _OPERATIONS.get(operation.get("op", ""))
+        apply = _OPERATIONS.get(operation.get("op") or "")
         if apply is None:
             raise PatchError(f"Unexpected kind: {operation.get('op', 'unknown')}")
-        document = apply(document, operation)
-    return document
+        apply(self, operation)
+
+    def add(self, operation: Json) -> None:
+        path = _text(operation, "path")
+        self._add(
+            path,
+            operation.get("value"),
+            missing=f'add operation does not apply: doc is missing path: "{path}"',
+            failed=f"error in add for path: '{path}'",
+        )
+
+    def remove(self, operation: Json) -> None:
+        path = _text(operation, "path")
+        try:
+            _remove(*self._changeable(path))
+        except _Missing:
+            raise PatchError(f'remove operation does not apply: doc is missing path: "{path}": missing value') from None
+        except PatchError as error:
+            raise PatchError(f"error in remove for path: '{path}': {error}") from None
+
+    def replace(self, operation: Json) -> None:
+        path, value = _text(operation, "path"), operation.get("value")
+        if path == "":
+            if not isinstance(value, dict | list):
+                raise PatchError("replace operation value must be object or array")
+            self.document = value
+            return
+        try:
+            _set(*self._changeable(path), value)
+        except _Missing:
+            raise PatchError(f"replace operation does not apply: doc is missing path: {path}: missing value") from None
+        except PatchError:
+            raise PatchError(f"replace operation does not apply: doc is missing key: {path}: missing value") from None
+
+    def move(self, operation: Json) -> None:
+        source, path = _text(operation, "from"), _text(operation, "path")
+        try:
+            container, key = self._changeable(source)
+        except _Missing:
+            raise PatchError(
+                f"move operation does not apply: doc is missing from path: {source}: missing value"
+            ) from None
+        try:
+            value = _get(container, key)
+            _remove(container, key)
+        except PatchError as error:
+            raise PatchError(f"error in move for path: '{key}': {error}") from None
+        self._add(
+            path,
+            value,
+            missing=f"move operation does not apply: doc is missing destination path: {path}",
+            failed=f"error in move for path: '{path}'",
+        )
+
+    def copy(self, operation: Json) -> None:
+        source, path = _text(operation, "from"), _text(operation, "path")
+        try:
+            value = _get(*self._find(source))
+        except _Missing:
+            raise PatchError(
+                f"copy operation does not apply: doc is missing from path: {source}: missing value"
+            ) from None
+        except PatchError as error:
+            raise PatchError(f"error in copy for from: '{source}': {error}") from None
+        self._copied_bytes += len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
+        if self._copied_bytes > MAX_COPIED_BYTES:
+            raise PatchError(f"the copies of this patch add more than {MAX_COPIED_BYTES} bytes to the document")
+        self._add(
+            path,
+            _copied(value),
+            missing=f"copy operation does not apply: doc is missing destination path: {path}",
+            failed="error while adding value during copy",
+        )
+
+    def test(self, operation: Json) -> None:
+        path, expected = _text(operation, "path"), operation.get("value")
+        try:
+            actual = _get(*self._find(path)) if path else self.document
+        except _Missing:
+            raise PatchError(f"test operation does not apply: is missing path: {path}: missing value") from None
+        except PatchError as error:
+            raise PatchError(f"error in test for path: '{path}': {error}") from None
+        if not identical(actual, expected):
+            raise PatchTestFailed(f"testing value {path} failed: test failed")
+
+    def _find(self, pointer: str) -> tuple[Any, str]:
+        """The object or list that holds the target, and the target's key in it."""
+        *way, last = _keys(pointer)
+        container = self.document
+        for key in way:
+            container = _step(container, key)
+        return _container(container), last
+
+    def _changeable(self, pointer: str) -> tuple[Any, str]:
+        """Like `_find`, but the holder and everything above it is ours."""
+        *way, last = _keys(pointer)
+        container = self.document = self._owned(self.document)
+        for key in way:
+            child = self._owned(_step(container, key))
+            _set(container, key, child)
+            container = child
+        return container, last
+
+    def _owned(self, value: Any) -> Any:
+        container = _container(value)
+        if id(container) not in self._own:
+            container = container.copy()
+            self._own[id(container)] = container
+        return container
+
+    def _add(self, path: str, value: Any, *, missing: str, failed: str) -> None:
+        try:
+            _add(*self._changeable(path), value)
+        except _Missing:
+            raise PatchError(f"{missing}: missing value") from None
+        except PatchError as error:
+            raise PatchError(f"{failed}: {error}") from None
 
 
-def _text(operation: dict[str, Any], name: str) -> str:
+_OPERATIONS: dict[str, Callable[[_Patching, Json], None]] = {
+    "add": _Patching.add,
+    "remove": _Patching.remove,
+    "replace": _Patching.replace,
+    "move": _Patching.move,
+    "copy": _Patching.copy,
+    "test": _Patching.test,
+}
+
+
+def _text(operation: Json, name: str) -> str:
     text = operation.get(name)
     if not isinstance(text, str):
         missing = "operation missing path field" if name == "path" else "operation, missing from field"
@@ -69,202 +221,74 @@ def _text(operation: dict[str, Any], name: str) -> str:
 
 
 def _keys(pointer: str) -> list[str]:
-    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+    keys = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+    if not keys:
+        raise _Missing
+    return keys
 
 
-def _number(key: str) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]+", key, re.ASCII):
-        raise PatchError(f"strconv.Atoi: parsing {quote(key)}: invalid syntax")
-    return int(key)
+def _container(value: Any) -> Any:
+    if not isinstance(value, dict | list):
+        raise _Missing
+    return value
+
+
+def _step(container: Any, key: str) -> Any:
+    try:
+        return _get(_container(container), key)
+    except PatchError:
+        raise _Missing from None
+
+
+def _get(container: Any, key: str) -> Any:
+    return container.get(key) if isinstance(container, dict) else container[_index(key, len(container))]
+
+
+def _set(container: Any, key: str, value: Any) -> None:
+    container[key if isinstance(container, dict) else _index(key, len(container))] = value
+
+
+def _add(container: Any, key: str, value: Any) -> None:
+    if isinstance(container, dict):
+        container[key] = value
+    elif key == "-":
+        container.append(value)
+    else:
+        try:
+            _number(key)
+        except PatchError as error:
+            raise PatchError(f"value was not a proper array index: '{key}': {error}") from None
+        container.insert(_index(key, len(container) + 1), value)
+
+
+def _remove(container: Any, key: str) -> None:
+    if isinstance(container, dict):
+        if key not in container:
+            raise PatchError(f"Unable to remove nonexistent key: {key}: missing value")
+        del container[key]
+    else:
+        del container[_index(key, len(container))]
 
 
 def _index(key: str, length: int) -> int:
-    """An index below `length`; as in the reference, negative ones count from the end."""
+    """The index that a key means in a list of this length; negative ones count from the end."""
     index = _number(key)
     if not -length <= index < length:
         raise PatchError(f"Unable to access invalid index: {index}: invalid index referenced")
     return index % length if index < 0 else index
 
 
-class _Missing(Exception):
-    """The way to the parent ends; each operation says so in its own words."""
+def _number(key: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]+", key, re.ASCII):
+        raise PatchError(f"strconv.Atoi: parsing {quote(key)}: invalid syntax")
+    if len(key) > 19:
+        raise PatchError(f"strconv.Atoi: parsing {quote(key)}: value out of range")
+    return int(key)
 
 
-def _get(container: Any, key: str) -> Any:
-    """A member or item. A member that is absent reads as null."""
-    return container.get(key) if isinstance(container, dict) else container[_index(key, len(container))]
-
-
-def _add(container: Any, key: str, value: Any) -> Any:
-    if isinstance(container, dict):
-        return {**container, key: value}
-    if key == "-":
-        return [*container, value]
-    try:
-        _number(key)
-    except PatchError as error:
-        raise PatchError(f"value was not a proper array index: '{key}': {error}") from None
-    index = _index(key, len(container) + 1)
-    return [*container[:index], value, *container[index:]]
-
-
-def _set(container: Any, key: str, value: Any) -> Any:
-    if isinstance(container, dict):
-        return {**container, key: value}
-    index = _index(key, len(container))
-    return [*container[:index], value, *container[index + 1 :]]
-
-
-def _remove(container: Any, key: str) -> Any:
-    if isinstance(container, dict):
-        if key not in container:
-            raise PatchError(f"Unable to remove nonexistent key: {key}: missing value")
-        return {name: value for name, value in container.items() if name != key}
-    index = _index(key, len(container))
-    return [*container[:index], *container[index + 1 :]]
-
-
-def _edit(document: Any, pointer: str, change: Callable[[Any, str], Any]) -> Any:
-    """A copy of the document along the way, with `change(parent, last key)` in place of the parent."""
-    keys = _keys(pointer)
-    if not keys:
-        raise _Missing
-    return _edit_at(document, keys, change)
-
-
-def _edit_at(node: Any, keys: list[str], change: Callable[[Any, str], Any]) -> Any:
-    if not isinstance(node, dict | list):
-        raise _Missing
-    key, *rest = keys
-    if not rest:
-        return change(node, key)
-    try:
-        child = _get(node, key)
-    except PatchError:
-        raise _Missing from None
-    return _set(node, key, _edit_at(child, rest, change))
-
-
-def _read(document: Any, pointer: str) -> tuple[Any, str]:
-    """The parent and the last key."""
-    keys = _keys(pointer)
-    if not keys:
-        raise _Missing
-    for key in keys[:-1]:
-        if not isinstance(document, dict | list):
-            raise _Missing
-        try:
-            document = _get(document, key)
-        except PatchError:
-            raise _Missing from None
-    if not isinstance(document, dict | list):
-        raise _Missing
-    return document, keys[-1]
-
-
-def _changed(document: Any, pointer: str, change: Callable[[Any, str], Any], *, missing: str, failed: str) -> Any:
-    try:
-        return _edit(document, pointer, change)
-    except _Missing:
-        raise PatchError(f"{missing}: missing value") from None
-    except PatchError as error:
-        raise PatchError(f"{failed}: {error}") from None
-
-
-def _op_add(document: Any, operation: dict[str, Any]) -> Any:
-    path, value = _text(operation, "path"), operation.get("value")
-    return _changed(
-        document,
-        path,
-        lambda container, key: _add(container, key, value),
-        missing=f'add operation does not apply: doc is missing path: "{path}"',
-        failed=f"error in add for path: '{path}'",
-    )
-
-
-def _op_remove(document: Any, operation: dict[str, Any]) -> Any:
-    path = _text(operation, "path")
-    return _changed(
-        document,
-        path,
-        _remove,
-        missing=f'remove operation does not apply: doc is missing path: "{path}"',
-        failed=f"error in remove for path: '{path}'",
-    )
-
-
-def _op_replace(document: Any, operation: dict[str, Any]) -> Any:
-    """Of a member that is absent the API server makes an addition; of an item that is absent, an error."""
-    path, value = _text(operation, "path"), operation.get("value")
-    if path == "":
-        return value
-    try:
-        return _edit(document, path, lambda container, key: _set(container, key, value))
-    except _Missing:
-        raise PatchError(f"replace operation does not apply: doc is missing path: {path}: missing value") from None
-    except PatchError:
-        raise PatchError(f"replace operation does not apply: doc is missing key: {path}: missing value") from None
-
-
-def _op_move(document: Any, operation: dict[str, Any]) -> Any:
-    source, path = _text(operation, "from"), _text(operation, "path")
-    missing = f"move operation does not apply: doc is missing from path: {source}"
-    try:
-        container, key = _read(document, source)
-    except _Missing:
-        raise PatchError(f"{missing}: missing value") from None
-    try:
-        value = _get(container, key)
-    except PatchError as error:
-        raise PatchError(f"error in move for path: '{key}': {error}") from None
-    document = _changed(document, source, _remove, missing=missing, failed=f"error in move for path: '{key}'")
-    return _changed(
-        document,
-        path,
-        lambda container, key: _add(container, key, value),
-        missing=f"move operation does not apply: doc is missing destination path: {path}",
-        failed=f"error in move for path: '{path}'",
-    )
-
-
-def _op_copy(document: Any, operation: dict[str, Any]) -> Any:
-    source, path = _text(operation, "from"), _text(operation, "path")
-    try:
-        value = _get(*_read(document, source))
-    except _Missing:
-        raise PatchError(f"copy operation does not apply: doc is missing from path: {source}: missing value") from None
-    except PatchError as error:
-        raise PatchError(f"error in copy for from: '{source}': {error}") from None
-    return _changed(
-        document,
-        path,
-        lambda container, key: _add(container, key, value),
-        missing=f"copy operation does not apply: doc is missing destination path: {path}",
-        failed="error while adding value during copy",
-    )
-
-
-def _op_test(document: Any, operation: dict[str, Any]) -> Any:
-    path, expected = _text(operation, "path"), operation.get("value")
-    if path == "":
-        actual = document
-    else:
-        try:
-            actual = _get(*_read(document, path))
-        except _Missing:
-            raise PatchError(f"test operation does not apply: is missing path: {path}: missing value") from None
-        except PatchError as error:
-            raise PatchError(f"error in test for path: '{path}': {error}") from None
-    if not identical(actual, expected):
-        raise PatchTestFailed(f"testing value {path} failed: test failed")
-    return document
-
-
-_OPERATIONS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
-    "add": _op_add,
-    "remove": _op_remove,
-    "replace": _op_replace,
-    "move": _op_move,
-    "copy": _op_copy,
-    "test": _op_test,
-}
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _copied(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    return value

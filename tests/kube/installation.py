@@ -10,6 +10,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import trainwright
 from trainwright.client import Client
@@ -59,7 +60,7 @@ class Installation:
         self.objects: list[Json] = []
         self.operator: OperatorInThread
 
-    def __enter__(self) -> Installation:
+    def __enter__(self) -> Self:
         self.install()
         self.operator = self.run_operator()
         self.operator.__enter__()

@@ -1,8 +1,8 @@
 """The embedded server answers as kube-apiserver 1.36.4 answered when the conversations in scenarios/ were recorded.
 
 `scenarios/` came with the project, `more/` was recorded for it on the same server. Every `must` and every `should`
-check has to hold. What is judged `could` (answers with status 500, texts that quote Go's internals) is listed in
-docs/embedded.md where it differs.
+check has to hold. docs/embedded.md lists the `could` checks that differ (answers with status 500, texts that quote Go's
+internals).
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ from typing import Any
 import pytest
 
 from apicorpus import replay
+from apicorpus.connection import Client
+from apicorpus.definitions import install_missing
+from apicorpus.judgement import facets_of
+from apicorpus.runner import Runner
 from apiserver_process import ApiServerProcess, api_server_process
 
 HERE = Path(__file__).parent
@@ -29,20 +33,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServerProces
 
 
 @pytest.fixture(scope="module")
-def client(server: ApiServerProcess) -> Any:
-    client = replay.Client(server.url, {"admin": server.token, "bob": BOB}, str(server.ca), False)
-    _, missing = replay.prepare(client, SCENARIOS, [str(HERE / "crds")])
+def client(server: ApiServerProcess) -> Iterator[Client]:
+    client = Client(server.url, {"admin": server.token, "bob": BOB}, str(server.ca))
+    _, missing = install_missing(client, SCENARIOS, [str(HERE / "crds")])
     assert not missing
-    return client
+    yield client
+    client.close()
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: str(scenario["name"]))
-def test_answers_as_recorded(scenario: dict[str, Any], client: Any) -> None:
-    priorities = {**replay.FACET_PRIO, **(scenario.get("facets") or {})}
+def test_answers_as_recorded(scenario: dict[str, Any], client: Client) -> None:
     differences: list[str] = []
-    for result in replay.Runner(client, scenario).go():
-        assert "skip" not in result, result["skip"]
-        worst, found = replay.verdict(result, priorities)
+    for result in Runner(client, scenario).go():
+        assert result.skip is None, result.skip
+        worst, found = result.verdict(facets_of(scenario))
         if worst in ("must", "should"):
-            differences.append(f"step {result['step']} ({worst}) {result['request']} {result['desc']}: {found[:6]}")
+            differences.append(f"step {result.step} ({worst}) {result.request} {result.desc}: {found[:6]}")
     assert not differences, "\n".join(differences)

@@ -1,8 +1,8 @@
-"""The progress server: training code posts how far it is, and it appears in `status.trainerStatus` (D16).
+"""The progress server: training code posts how far it is, and it appears in `status.trainerStatus`.
 
 One write per TrainJob at a time: reports that arrive meanwhile wait together, and the newest of them, by
-`lastUpdatedTime`, is the next write. So a chatty job costs itself time and nobody else, and a report that arrives
-late never replaces a newer one.
+`lastUpdatedTime`, is the next write. So a job that reports often delays only itself, and a report that arrives late
+never replaces a newer one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ log = logging.getLogger(__name__)
 FIELD_MANAGER = "trainer-status"
 PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/{namespace}/trainjobs/{name}/status"
 LARGEST_BODY = 65536
-WRITE_INTERVAL_SECONDS = 0.2  # between two writes for one TrainJob
+WRITE_INTERVAL_SECONDS = 0.2
+"""Between two writes for one TrainJob."""
+REMEMBERED = 10_000
+"""TrainJobs whose newest report is remembered."""
 
 
 class Refusal(Exception):
@@ -41,54 +44,76 @@ class Refusal(Exception):
         return _json(msgspec.json.encode(body), self.code)
 
 
+class _Batch:
+    """Reports that are written together: the newest of them stands for all."""
+
+    def __init__(self, status: TrainerStatus) -> None:
+        self.newest = status
+        self.is_written = False
+        self.error: ClientError | None = None
+
+    def add(self, status: TrainerStatus) -> None:
+        if not _is_older(status, self.newest.last_updated_time):
+            self.newest = status
+
+
+class _Turn:
+    """One TrainJob's turn to be written: who has the lock writes, the others wait in the next batch."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.next_batch: _Batch | None = None
+        self.next_write_at = float("-inf")
+        self.newest: str | None = None
+        """`lastUpdatedTime` of the newest report that was written."""
+
+
 class ProgressWriter:
     """Writes reports, one at a time for each TrainJob, newest first."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._pending: dict[tuple[str, str], tuple[TrainerStatus, asyncio.Future[None]]] = {}
-        self._writing: dict[tuple[str, str], asyncio.Task[None]] = {}
-        self._newest: dict[tuple[str, str], str] = {}
+        self._turns: dict[tuple[str, str], _Turn] = {}
 
     async def write(self, namespace: str, name: str, status: TrainerStatus) -> None:
         """Returns when this report, or a newer one, is stored; raises what the API server said to the write."""
-        key = (namespace, name)
-        if _is_older(status, self._newest.get(key)):
+        turn = self._turn(namespace, name)
+        if _is_older(status, turn.newest):
             return
-        pending = self._pending.get(key)
-        if pending is not None:
-            newest, done = pending
-            if not _is_older(status, newest.last_updated_time):
-                self._pending[key] = (status, done)
+        if turn.next_batch is None:
+            turn.next_batch = _Batch(status)
         else:
-            done = asyncio.get_running_loop().create_future()
-            self._pending[key] = (status, done)
-            if key not in self._writing:
-                task = asyncio.create_task(self._drain(key))
-                self._writing[key] = task
-        await asyncio.shield(done)
+            turn.next_batch.add(status)
+        batch = turn.next_batch
+        async with turn.lock:
+            if not batch.is_written:
+                await self._write_batch(namespace, name, turn, batch)
+        if batch.error is not None:
+            raise batch.error
 
-    async def _drain(self, key: tuple[str, str]) -> None:
+    async def _write_batch(self, namespace: str, name: str, turn: _Turn, batch: _Batch) -> None:
+        """Writes the batch, unless it is cancelled: then the next of those who wait for it does."""
+        if (wait := turn.next_write_at - self._clock.now()) > 0:
+            await self._clock.sleep(wait)
+        if turn.next_batch is batch:
+            turn.next_batch = None  # reports that arrive from now on wait for the write after this one
         try:
-            while key in self._pending:
-                status, done = self._pending.pop(key)
-                try:
-                    await self._apply(*key, status)
-                except ClientError as error:
-                    if not done.done():
-                        done.set_exception(error)
-                        done.exception()  # whoever waited may have hung up
-                else:
-                    if status.last_updated_time:
-                        self._newest[key] = status.last_updated_time
-                    if not done.done():
-                        done.set_result(None)
-                await self._clock.sleep(WRITE_INTERVAL_SECONDS)
-        finally:
-            del self._writing[key]
-            if key not in self._pending and len(self._newest) > 10_000:
-                self._newest.clear()  # forgetting costs at most one late report taking effect
+            await self._apply(namespace, name, batch.newest)
+        except ClientError as error:
+            batch.error = error
+        else:
+            turn.newest = batch.newest.last_updated_time or turn.newest
+        batch.is_written = True
+        turn.next_write_at = self._clock.now() + WRITE_INTERVAL_SECONDS
+
+    def _turn(self, namespace: str, name: str) -> _Turn:
+        found = self._turns.get((namespace, name))
+        if found is None:
+            if len(self._turns) >= REMEMBERED:  # forgetting one costs at most one late report taking effect
+                self._turns = {key: turn for key, turn in self._turns.items() if turn.lock.locked()}
+            found = self._turns[(namespace, name)] = _Turn()
+        return found
 
     async def _apply(self, namespace: str, name: str, status: TrainerStatus) -> None:
         # Server-side apply would create a TrainJob that is gone; a uid that is read first makes it fail instead.

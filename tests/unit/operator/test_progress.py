@@ -27,7 +27,6 @@ class Scene:
         status = TrainerStatus(progress_percentage=percentage, last_updated_time=f"2026-01-01T00:00:{time}Z")
         return asyncio.create_task(self.writer.write("ns", "job", status))
 
-    @property
     def stored(self) -> object:
         job = self.api.get("trainjobs", "job")
         assert job is not None
@@ -43,7 +42,7 @@ async def test_reports_that_arrive_while_one_is_written_become_one_write_of_the_
     posts = [scene.post(number, f"{number:02}") for number in range(20)]
     await scene.clock.advance(1)
     assert all(post.done() and post.exception() is None for post in posts)
-    assert scene.stored == 19
+    assert scene.stored() == 19
     assert len(scene.api.writes) <= 2
 
 
@@ -51,7 +50,7 @@ async def test_order_of_arrival_does_not_matter(scene: Scene) -> None:
     for number in (5, 30, 7):
         scene.post(number, f"{number:02}")
         await scene.clock.advance(1)
-    assert scene.stored == 30
+    assert scene.stored() == 30
 
 
 async def test_another_replicas_newer_report_is_not_replaced(scene: Scene) -> None:
@@ -62,7 +61,7 @@ async def test_another_replicas_newer_report_is_not_replaced(scene: Scene) -> No
     )
     scene.post(10, "10")
     await scene.clock.advance(1)
-    assert scene.stored == 90
+    assert scene.stored() == 90
 
 
 async def test_a_refusal_reaches_the_one_who_asked_and_the_next_report_is_tried(scene: Scene) -> None:
@@ -80,7 +79,30 @@ async def test_a_refusal_reaches_the_one_who_asked_and_the_next_report_is_tried(
     second = scene.post(2, "02")
     await scene.clock.advance(1)
     assert second.exception() is None
-    assert scene.stored == 2
+    assert scene.stored() == 2
+
+
+async def test_a_report_whose_sender_hangs_up_is_written_by_those_who_wait_with_it(scene: Scene) -> None:
+    first = scene.post(1, "01")
+    await scene.clock.settle()
+    assert scene.stored() == 1
+    impatient, patient = scene.post(3, "03"), scene.post(2, "02")
+    await scene.clock.settle()
+    impatient.cancel()
+    await scene.clock.advance(1)
+    assert first.exception() is None
+    assert patient.exception() is None
+    assert scene.stored() == 3
+
+
+async def test_a_write_comes_no_sooner_than_the_interval_after_the_last(scene: Scene) -> None:
+    scene.post(1, "01")
+    await scene.clock.settle()
+    scene.post(2, "02")
+    await scene.clock.advance(0.1)
+    assert scene.stored() == 1
+    await scene.clock.advance(0.11)
+    assert scene.stored() == 2
 
 
 async def test_a_job_that_is_gone_is_not_brought_back(scene: Scene) -> None:

@@ -1,8 +1,15 @@
 """The local control plane, wired: an API server, and its clients: operator, workload controllers and node.
 
-All of it lives in one process and one TaskGroup, yet every part knows only the kubeconfig: between them is HTTP and
-nothing else. The process can be killed at any moment; pods run on under their supervisors, and the next control plane
-of the same directory adopts them. Asked to stop in order (SIGTERM, Ctrl-C) it ends the pods as well.
+All of it lives in one process, yet operator, workload controllers and node meet only through the API server, over
+HTTPS. Each gets a client, and what an administrator of a cluster would install beside it:
+
+    operator    a configuration file's content, a serving certificate, its two sockets
+    node        a serving certificate, and the token by which it knows the API server when that asks for logs
+    API server  where the operator's webhook listens, in place of a Service's cluster IP
+
+Sockets are bound and certificates issued first, so that nothing is told to a part after it has started. The process can
+be killed at any moment; pods run on under their supervisors, and the next control plane of the same directory adopts
+them. Asked to stop in order (SIGTERM, Ctrl-C) it ends the pods as well.
 
 `python -m trainwright.cli.controlplane` is what `up --detach` starts.
 """
@@ -17,7 +24,7 @@ import os
 import signal
 import ssl
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -36,7 +43,7 @@ from trainwright.api.wellknown import SYSTEM_NAMESPACE
 from trainwright.cli import shipped
 from trainwright.cli.directory import ClusterDirectory
 from trainwright.cli.failure import Failure
-from trainwright.cli.keptport import bind_kept_port
+from trainwright.cli.keptport import bind, bind_kept_port
 from trainwright.cli.up import READY
 from trainwright.client import kubeconfig
 from trainwright.client.client import Client
@@ -54,114 +61,115 @@ OPERATOR_NAMES = (_SERVICE, f"{_SERVICE}.cluster.local")
 POLL_SECONDS = 0.02
 
 
+class _Stopped(Exception):
+    """Somebody asked the control plane to end."""
+
+
 def serve(cluster: ClusterDirectory, *, port: int, api_only: bool, ready: Callable[[], None]) -> None:
-    """Be the control plane of a directory until SIGTERM or SIGINT. `ready` is called when a TrainJob can be created."""
+    """Runs the control plane of a directory until SIGTERM or SIGINT. `ready` is called when a TrainJob can be
+    created.
+    """
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(cluster, port, api_only, ready))
+            runner.run(_serve_api(cluster, port, ready) if api_only else _serve(cluster, port, ready))
     except (StoreError, ControllerFailed) as error:
         raise Failure(str(error)) from error
     except StatusError as error:
         raise Failure(error.message) from error
 
 
-async def _serve(cluster: ClusterDirectory, port: int, api_only: bool, ready: Callable[[], None]) -> None:
+async def _serve_api(cluster: ClusterDirectory, port: int, ready: Callable[[], None]) -> None:
+    stopped = _stop_signal()
+    async with ApiServer(cluster.path, port) as server:
+        await server.install(manifests.crds())
+        ready()
+        await stopped.wait()
+
+
+async def _serve(cluster: ClusterDirectory, port: int, ready: Callable[[], None]) -> None:
+    stopped = _stop_signal()
+    directory = cluster.path / "operator"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    with bind() as webhook, bind_kept_port(directory / "progress-port", "progress reports") as progress:
+        resolve = partial(_address_of_service, webhook.getsockname())
+        async with ApiServer(cluster.path, port, resolve_service=resolve) as server:
+            await server.install(manifests.crds())
+            await server.install(shipped.system(server.ca_file.read_bytes()))
+            await server.install(shipped.runtimes())
+            async with Client.to(kubeconfig.load(server.kubeconfig)) as client:
+                configuration = _operator_configuration(server, directory, progress.getsockname()[1])
+                operator = Operator(client, configuration, listeners={"webhook": webhook, "progress": progress})
+                node = LocalNode(client, _node_configuration(server, cluster.path))
+                workloads = Manager(client, workload_controllers(client))
+                await _run(operator, workloads, node, ready, stopped)
+                await node.end_pods()
+
+
+def _stop_signal() -> asyncio.Event:
+    """Set when the process is asked to end."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
-    services: dict[tuple[str, str], int] = {}
-    async with ApiServer(cluster.path, port, resolve_service=partial(_address_of, services)) as server:
-        await server.install(manifests.crds())
-        if api_only:
-            ready()
-            await stopped.wait()
-            return
-        await server.install(shipped.system(server.ca_file.read_bytes()))
-        await server.install(shipped.runtimes())
-        async with Client.to(kubeconfig.load(server.kubeconfig)) as client:
-            controllers = _Controllers(client, server, cluster, services)
-            await _until(stopped, controllers.run(ready))
-            await controllers.end_pods()
+    return stopped
 
 
-def _address_of(services: dict[tuple[str, str], int], namespace: str, name: str, port: int) -> tuple[str, int] | None:
-    """Where a service is on this machine: there is no proxy, so the API server asks for the few that it calls."""
-    found = services.get((namespace, name))
-    return (LOOPBACK, found) if found else None
+def _address_of_service(webhook: tuple[str, int], namespace: str, name: str, port: int) -> tuple[str, int] | None:
+    """Where a Service is on this machine. There is no proxy; the operator's Service is the only one that is called."""
+    return webhook if (namespace, name) == (SYSTEM_NAMESPACE, shipped.OPERATOR_SERVICE) else None
 
 
-class _Controllers:
-    """Everything that acts through the API: it would run as well against any other server."""
+async def _run(
+    operator: Operator, workloads: Manager, node: LocalNode, ready: Callable[[], None], stopped: asyncio.Event
+) -> None:
+    """Runs the API server's clients until `stopped`. `ready` is called when a TrainJob would be taken all the way to
+    its pods.
+    """
+    node_ready = asyncio.Event()
 
-    def __init__(
-        self, client: Client, server: ApiServer, cluster: ClusterDirectory, services: dict[tuple[str, str], int]
-    ) -> None:
-        self._services = services
-        directory = cluster.path / "operator"
-        directory.mkdir(mode=0o700, exist_ok=True)
-        listener = bind_kept_port(directory / "progress-port", "progress reports")
-        configuration = _operator_configuration(server, directory, listener.getsockname()[1])
-        self._operator = Operator(client, configuration, progress_listener=listener)
-        self._workloads = Manager(client, workload_controllers(client))
-        certificate = server.issue_certificate("node", [LOOPBACK, "localhost"])
-        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        tls.load_cert_chain(certificate.cert, certificate.key)
-        environment = {**os.environ, "PATH": _path_with_our_programs()}
-        self._node = LocalNode(
-            client,
-            NodeConfig(
-                cluster.path,
-                token=server.kubelet_token,
-                tls=tls,
-                hosts=dict.fromkeys(OPERATOR_NAMES, LOOPBACK),
-                environ=environment,
-            ),
-        )
+    async def stop() -> None:
+        await stopped.wait()
+        raise _Stopped
 
-    async def run(self, ready: Callable[[], None]) -> None:
-        """Until cancelled. `ready` is called when a TrainJob would be taken all the way to its pods."""
-        node_ready = asyncio.Event()
+    try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._operator.run(), name="operator")
-            group.create_task(self._workloads.run(), name="workloads")
-            group.create_task(self._node.run(ready=node_ready.set), name="node")
+            group.create_task(stop(), name="stop")
+            group.create_task(operator.run(), name="operator")
+            group.create_task(workloads.run(), name="workloads")
+            group.create_task(node.run(ready=node_ready.set), name="node")
             await node_ready.wait()
-            while not (self._operator.is_ready and self._workloads.is_synced):  # noqa: ASYNC110 - many parts, one look
+            while not (operator.is_ready and workloads.is_synced):  # noqa: ASYNC110 - many parts, one look
                 await asyncio.sleep(POLL_SECONDS)
-            self._services[(SYSTEM_NAMESPACE, shipped.OPERATOR_SERVICE)] = self._operator.ports["webhook"]
             # Schemas and modules stay as long as the process. A full collection that walks them stops everything for
             # 150 ms, so the collector is told to leave them alone.
             gc.freeze()
             ready()
+    except* _Stopped:
+        pass
 
-    async def end_pods(self) -> None:
-        await self._node.end_pods()
 
-
-async def _until(stopped: asyncio.Event, work: Awaitable[None]) -> None:
-    """Do the work until it ends or somebody asks to stop."""
-    task = asyncio.ensure_future(work)
-    waiting = asyncio.create_task(stopped.wait())
-    await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
-    task.cancel()
-    try:
-        await task
-    except asyncio.CancelledError:
-        if not stopped.is_set():
-            raise
+def _node_configuration(server: ApiServer, directory: Path) -> NodeConfig:
+    certificate = server.issue_certificate("node", [LOOPBACK, "localhost"])
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(certificate.cert, certificate.key)
+    return NodeConfig(
+        directory,
+        token=server.kubelet_token,
+        tls=tls,
+        hosts=dict.fromkeys(OPERATOR_NAMES, LOOPBACK),
+        environ={**os.environ, "PATH": _path_with_our_programs()},
+    )
 
 
 def _path_with_our_programs() -> str:
-    """The user's PATH with the directory of our own Python first: what is installed beside us is what pods run."""
+    """The user's PATH with the directory of our own Python first: pods run the programs installed beside us."""
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
 
 
 def _operator_configuration(server: ApiServer, directory: Path, progress_port: int) -> Configuration:
-    """The operator as in a cluster, on loopback, with a certificate by the cluster's CA in place of cert-manager's.
+    """The operator's configuration as in a cluster, on loopback, with a certificate by the cluster's CA.
 
-    Progress reporting is on (D27). Pods reach it by its service's name, or by its address where they have no names.
+    Progress reporting is on. Pods reach it by its Service's name, or by its address where they have no names.
     """
     issued = server.issue_certificate("operator", [*OPERATOR_NAMES, LOOPBACK])
     for source, target in ((issued.cert, "tls.crt"), (issued.key, "tls.key"), (server.ca_file, "ca.crt")):

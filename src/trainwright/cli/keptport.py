@@ -1,7 +1,8 @@
-"""A port that stays the same over restarts of the control plane: running pods have it in their environment.
+"""Sockets that are bound before their servers run, so that others can be told the port.
 
-In: the file that remembers it. Out: a socket bound to it on loopback, so that nobody can take it meanwhile. The first
-time a port is chosen below those the kernel gives to outgoing connections, where it is still free after a restart.
+A kept port stays the same over restarts of the control plane: running pods have it in their environment. In: the file
+that remembers it. Out: a socket bound to it on loopback. The first time, a port is chosen below those that the kernel
+gives to outgoing connections, where it is still free after a restart.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def bind_kept_port(file: Path, purpose: str) -> socket.socket:
     kept = _read(file)
     if kept is not None:
         try:
-            return _bind(kept)
+            return bind(kept)
         except OSError as error:
             log.warning(
                 "%s: port %d of last time cannot be used (%s): another one is used, which running pods do not know",
@@ -37,7 +38,7 @@ def bind_kept_port(file: Path, purpose: str) -> socket.socket:
             raise Failure(f"{purpose}: {error}") from error
         tried.add(port)
         try:
-            listener = _bind(port)
+            listener = bind(port)
         except OSError:
             continue  # taken this very moment
         file.write_text(f"{port}\n")
@@ -52,7 +53,8 @@ def _read(file: Path) -> int | None:
     return port if 0 < port < 65536 else None
 
 
-def _bind(port: int) -> socket.socket:
+def bind(port: int = 0) -> socket.socket:
+    """A socket bound on loopback that does not listen yet: until it does, connections are refused."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     # Connections of the last control plane may still wait for their end on this port.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

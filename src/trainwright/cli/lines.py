@@ -22,7 +22,7 @@ RETRY_SECONDS = 0.3
 
 
 class LogLines:
-    """Prints the lines of the containers it is told of, until they end."""
+    """Prints the lines of the containers it is told of, until they end. `async with` it: leaving ends its streams."""
 
     def __init__(self, cluster: ClusterDirectory, namespace: str, terminal: Terminal, *, follow: bool = True) -> None:
         self._cluster = cluster
@@ -42,16 +42,22 @@ class LogLines:
                 started = any(part in container.get("state", {}) for part in ("running", "terminated"))
                 if started and key not in self._streams:
                     self.tails[key] = deque(maxlen=TAIL)
-                    self._streams[key] = asyncio.create_task(self._stream(pod, container["name"]))
+                    stream = self._stream(pod, container["name"])
+                    self._streams[key] = asyncio.create_task(stream, name=f"log of {'/'.join(key)}")
 
     async def drain(self, seconds: float | None = None) -> None:
         """Wait until the streams of containers that have ended are read to the end."""
         if self._streams:
-            await asyncio.wait(self._streams.values(), timeout=seconds)
+            ended, _ = await asyncio.wait(self._streams.values(), timeout=seconds)
+            for stream in ended:
+                stream.result()
 
-    async def close(self) -> None:
-        for task in self._streams.values():
-            task.cancel()
+    async def __aenter__(self) -> LogLines:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for stream in self._streams.values():
+            stream.cancel()
         await asyncio.gather(*self._streams.values(), return_exceptions=True)
 
     async def _stream(self, pod: Json, container: str) -> None:

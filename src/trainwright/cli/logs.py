@@ -35,14 +35,11 @@ async def _logs(cluster: ClusterDirectory, name: str, namespace: str, follow: bo
             f"TrainJob {name} has no pods, so there are no lines; see why with: trainwright get trainjobs {name}"
         )
         return
-    lines = LogLines(cluster, namespace, terminal, follow=follow)
-    try:
+    async with LogLines(cluster, namespace, terminal, follow=follow) as lines:
         lines.follow(pods)
         if follow:
             await _until_the_end(JobView(cluster, namespace, name), lines)
         await lines.drain(DRAIN_SECONDS if follow else None)
-    finally:
-        await lines.close()
 
 
 async def _until_the_end(view: JobView, lines: LogLines) -> None:

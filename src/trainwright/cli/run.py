@@ -93,7 +93,7 @@ class _Run:
         self._name = submission.name
         self._namespace = submission.namespace
         self._interrupts = 0
-        self._interrupted = asyncio.Event()
+        self._view = JobView(cluster, submission.namespace, submission.name)
 
     async def go(self) -> int:
         loop = asyncio.get_running_loop()
@@ -114,7 +114,7 @@ class _Run:
 
     def _interrupt(self) -> None:
         self._interrupts += 1
-        self._interrupted.set()
+        self._view.announce()
         if self._interrupts == 2:  # asked twice: do not even wait for the clean-up
             for task in asyncio.all_tasks():
                 task.cancel()
@@ -135,14 +135,12 @@ class _Run:
 
     async def _follow(self) -> int:
         lines = LogLines(self._cluster, self._namespace, self._terminal)
-        async with JobView(self._cluster, self._namespace, self._name) as view:
-            try:
+        async with self._view as view:
+            async with lines:
                 phase = await self._phases(view, lines)
                 if phase is None:
                     return await self._clean_up()
                 await lines.drain(DRAIN_SECONDS)
-            finally:
-                await lines.close()
             self._watch.lap("training")
             self._terminal.phase(self._name, phase.name, phase.sentence)
             if phase.name == "Complete":
@@ -155,7 +153,7 @@ class _Run:
         shown: Phase | None = None
         progress = ProgressLines()
         lost = started = False
-        while not self._interrupted.is_set():
+        while not self._interrupts:
             await self._news(view, progress.wait(view.job, time.monotonic()) if view.job else None)
             if view.connected is lost and shown:
                 lost = not view.connected
@@ -185,12 +183,11 @@ class _Run:
 
     async def _news(self, view: JobView, seconds: float | None) -> None:
         """Returns when there may be something new to show: the view changed, or so many seconds have passed."""
-        waits = [asyncio.create_task(view.changed()), asyncio.create_task(self._interrupted.wait())]
         try:
-            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
+            async with asyncio.timeout(seconds):
+                await view.changed()
+        except TimeoutError:
+            pass
 
     async def _clean_up(self) -> int:
         self._watch.lap("training")

@@ -1,8 +1,11 @@
 """A live view of one TrainJob: the job, its JobSet and its pods, kept current by three watches.
 
-In: the API's events. Out: `changed()` returns whenever the view may say something new. When the API server is lost the
-view keeps what it last saw, says so through `connected`, and follows again as soon as the server is back, whatever its
-port then is: the kubeconfig is read anew for each attempt.
+In: the API's events. Out: `changed()` returns whenever the view may show something new. When the API server goes away
+the view keeps what it last saw, says so through `connected`, and follows again as soon as the server is back.
+
+This is not `controlloop`'s informer, for two reasons: a user wants to see at once that the server is away (an informer
+backs off for half a minute and does not tell), and a server that is started again may have another port, so the
+kubeconfig is read anew for each attempt (an informer keeps its client).
 """
 
 from __future__ import annotations
@@ -28,14 +31,17 @@ class JobView:
 
     def __init__(self, cluster: ClusterDirectory, namespace: str, name: str) -> None:
         by_name = {"field_selector": f"metadata.name={name}"}
-        self._jobs = _Mirror(cluster, TRAIN_JOBS, namespace, by_name, self._announce)
-        self._jobsets = _Mirror(cluster, JOB_SETS, namespace, by_name, self._announce)
-        self._pods = _Mirror(cluster, PODS, namespace, {"label_selector": f"{JOBSET_NAME}={name}"}, self._announce)
+        self._jobs = _Mirror(cluster, TRAIN_JOBS, namespace, by_name, self.announce)
+        self._jobsets = _Mirror(cluster, JOB_SETS, namespace, by_name, self.announce)
+        self._pods = _Mirror(cluster, PODS, namespace, {"label_selector": f"{JOBSET_NAME}={name}"}, self.announce)
         self._news = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> JobView:
-        self._tasks = [asyncio.create_task(mirror.follow()) for mirror in (self._jobs, self._jobsets, self._pods)]
+        for mirror in (self._jobs, self._jobsets, self._pods):
+            task = asyncio.create_task(mirror.follow(), name=f"follow {mirror.resource.plural}")
+            task.add_done_callback(lambda _: self.announce())
+            self._tasks.append(task)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -70,10 +76,14 @@ class JobView:
         return self.connected and not (self._jobs.items or self._jobsets.items or self._pods.items)
 
     async def changed(self) -> None:
+        """Returns when something changed, or somebody called `announce`. Raises what ended a watch for good."""
         await self._news.wait()
         self._news.clear()
+        for task in self._tasks:
+            if task.done():
+                task.result()
 
-    def _announce(self) -> None:
+    def announce(self) -> None:
         self._news.set()
 
 
@@ -89,7 +99,7 @@ class _Mirror:
         announce: Callable[[], None],
     ) -> None:
         self._cluster = cluster
-        self._resource = resource
+        self.resource = resource
         self._namespace = namespace
         self._selector: dict[str, Any] = selector
         self._announce = announce
@@ -108,12 +118,12 @@ class _Mirror:
                 await asyncio.sleep(RECONNECT_SECONDS)
 
     async def _list_and_watch(self, client: Client) -> None:
-        listed = await client.list(self._resource, self._namespace, **self._selector)
+        listed = await client.list(self.resource, self._namespace, **self._selector)
         self.items = {item["metadata"]["uid"]: item for item in listed.items or ()}
         self.connected = True
         self._announce()
         version = listed.resource_version
-        async with client.watch(self._resource, self._namespace, resource_version=version, **self._selector) as events:
+        async with client.watch(self.resource, self._namespace, resource_version=version, **self._selector) as events:
             async for event in events:
                 if event.object is None:
                     continue

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
@@ -67,7 +67,8 @@ class Operator:
     """Everything that runs in a cluster, for one API server.
 
     `client` is what reconcilers use and may be limited to so many requests a second; `direct` is for what cannot wait.
-    `progress_listener` is a socket bound to `statusServer.port` already, for who must not lose that port to another.
+    `listeners` are sockets bound already, by the server's name (`webhook`, `progress`), in place of the configured
+    addresses: for callers that must know a port before the operator runs.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class Operator:
         clock: Clock | None = None,
         metrics: OperatorMetrics | None = None,
         policy: Policy | None = None,
-        progress_listener: socket.socket | None = None,
+        listeners: Mapping[str, socket.socket] | None = None,
         unused_revision_seconds: float = pruner.UNUSED_SECONDS,
     ) -> None:
         self.configuration = configuration or local()
@@ -93,7 +94,7 @@ class Operator:
         self._client = direct or client  # admissions, leases and certificates must not queue behind reconciles
         self._namespace = namespace
         self._clock = clock or SystemClock()
-        self._progress_listener = progress_listener
+        self._listeners = listeners or {}
         self._election = self._make_election(identity)
         config = self.configuration
         service = f"{config.cert_management.webhook_service_name}.{namespace}.svc"
@@ -300,12 +301,12 @@ class Operator:
                     await self._clock.sleep(READY_POLL_SECONDS)
             if config.webhook.enable:
                 admission = webhooks.application(Admission(self._client, lambda: self.kinds.framework), self.metrics)
-                address = f"{config.webhook.host}:{config.webhook.port}"
-                await self._listen(servers, "webhook", admission, address, self._tls)
+                where = self._listeners.get("webhook", f"{config.webhook.host}:{config.webhook.port}")
+                await self._listen(servers, "webhook", admission, where, self._tls)
             if _is_on_with_tls(config):
                 await self._listen(servers, "metrics", figures, config.metrics.bind_address, self._tls)
             if config.reports_progress:
-                where = self._progress_listener or f"{config.status_server.host}:{config.status_server.port}"
+                where = self._listeners.get("progress", f"{config.status_server.host}:{config.status_server.port}")
                 await self._listen(servers, "progress", self._progress_application(), where, self._tls)
             await asyncio.Event().wait()
 

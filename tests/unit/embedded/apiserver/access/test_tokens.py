@@ -1,14 +1,17 @@
-"""Service account tokens: good while their account and their pod are, and only if we signed them."""
+"""Service account tokens are good while their account and their pod exist, and only if this server signed them."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
 import json
 from typing import Any
 
+import jwt
 import pytest
 
-from trainwright.embedded.apiserver.access.tokens import ServiceAccountTokens, TokenError
+from trainwright.embedded.apiserver.access.tokens import LEEWAY, ServiceAccountTokens, TokenError
 from trainwright.embedded.apiserver.access.users import SYSTEM
 from trainwright.embedded.apiserver.operations import deletion
 from trainwright.embedded.apiserver.operations.deletion import Deletion
@@ -30,7 +33,7 @@ async def test_a_token_names_its_account_and_groups(core: Any) -> None:
     assert user.groups == ("system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated")
 
 
-async def test_a_token_ends(core: Any) -> None:
+async def test_a_token_expires(core: Any) -> None:
     tokens = ServiceAccountTokens(core.api, KEY)
     token, end = tokens.issue(await account(core), [], 600, None)
     assert end == core.clock.wall() + 600
@@ -41,7 +44,7 @@ async def test_a_token_ends(core: Any) -> None:
         tokens.claims_of(token)
 
 
-async def test_a_token_ends_with_its_account_even_if_another_of_that_name_comes(core: Any) -> None:
+async def test_a_token_ends_with_its_account_even_if_a_new_one_takes_the_name(core: Any) -> None:
     tokens = ServiceAccountTokens(core.api, KEY)
     token, _ = tokens.issue(await account(core), [], 600, None)
     key = Key("serviceaccounts", "default", "robot")
@@ -71,16 +74,63 @@ async def test_audiences_are_checked(core: Any) -> None:
     assert tokens.user_of(token, "vault").name == "system:serviceaccount:default:robot"
 
 
-async def test_only_what_we_signed_is_good(core: Any) -> None:
+async def test_a_token_issued_before_the_clock_was_set_back_is_not_valid_yet(core: Any) -> None:
+    tokens = ServiceAccountTokens(core.api, KEY)
+    token, _ = tokens.issue(await account(core), [], 600, None)
+    claims = {**tokens.claims_of(token), "nbf": core.clock.wall() + LEEWAY + 1}
+    with pytest.raises(TokenError, match="not valid yet"):
+        tokens.claims_of(jwt.encode(claims, KEY, "HS256"))
+
+
+async def test_an_altered_token_is_refused(core: Any) -> None:
     tokens = ServiceAccountTokens(core.api, KEY)
     token, _ = tokens.issue(await account(core), [], 600, None)
     head, body, signature = token.split(".")
     claims = json.loads(base64.urlsafe_b64decode(body + "=="))
     claims["sub"] = "system:serviceaccount:kube-system:root"
     forged = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
-    none = base64.urlsafe_b64encode(b'{"alg":"none","typ":"JWT"}').decode().rstrip("=")
-    for wrong in (f"{head}.{forged}.{signature}", f"{none}.{body}.", f"{head}.{body}", "x", f"{head}.{body}.ä"):
+    for wrong in (
+        f"{head}.{forged}.{signature}",
+        f"{head}.{body}.",
+        f"{head}.{body}",
+        "x",
+        f"{head}.{body}.ä",
+        "a.b.c",
+    ):
         with pytest.raises(TokenError):
             tokens.claims_of(wrong)
     with pytest.raises(TokenError, match="the signature is not ours"):
         ServiceAccountTokens(core.api, b"other" * 8).claims_of(token)
+
+
+async def test_a_token_of_another_algorithm_is_refused_though_its_signature_holds(core: Any) -> None:
+    """No `alg: none`, no other HMAC, and no public key taken for a secret."""
+    tokens = ServiceAccountTokens(core.api, KEY)
+    claims = tokens.claims_of(tokens.issue(await account(core), [], 600, None)[0])
+    unsigned = jwt.encode(claims, "", "none")
+    longer = jwt.encode(claims, KEY * 2, "HS512")
+    head = base64.urlsafe_b64encode(b'{"alg":"RS256","typ":"JWT"}').decode().rstrip("=")
+    body = unsigned.split(".")[1]
+    mac = hmac.new(KEY, f"{head}.{body}".encode(), hashlib.sha256).digest()
+    confused = f"{head}.{body}.{base64.urlsafe_b64encode(mac).decode().rstrip('=')}"
+    for wrong in (unsigned, longer, confused):
+        with pytest.raises(TokenError, match="not a token of this server"):
+            tokens.claims_of(wrong)
+    with pytest.raises(TokenError, match="not a token of this server"):
+        ServiceAccountTokens(core.api, KEY * 2).claims_of(longer)
+
+
+@pytest.mark.parametrize("missing", ["aud", "exp", "iat", "iss", "jti", "kubernetes.io", "nbf", "sub"])
+async def test_a_token_without_one_of_its_claims_is_refused(core: Any, missing: str) -> None:
+    tokens = ServiceAccountTokens(core.api, KEY)
+    claims = dict(tokens.claims_of(tokens.issue(await account(core), [], 600, None)[0]))
+    del claims[missing]
+    with pytest.raises(TokenError, match="not a token of this server"):
+        tokens.claims_of(jwt.encode(claims, KEY, "HS256"))
+
+
+async def test_a_token_of_another_issuer_is_refused(core: Any) -> None:
+    tokens = ServiceAccountTokens(core.api, KEY)
+    claims = {**tokens.claims_of(tokens.issue(await account(core), [], 600, None)[0]), "iss": "https://elsewhere"}
+    with pytest.raises(TokenError, match="not a token of this server"):
+        tokens.claims_of(jwt.encode(claims, KEY, "HS256"))

@@ -137,6 +137,23 @@ async def test_a_plain_job_runs_a_real_process_to_complete_without_a_jobset(clus
     assert await cluster.log(pod["metadata"]["name"]) == "rank 0\n"
 
 
+async def test_the_first_nodes_name_leads_to_the_pod_itself(cluster: Cluster) -> None:
+    torch = runtime(torch={})
+    torch["metadata"]["name"] = "torch"
+    await cluster.client.create(CLUSTER_TRAINING_RUNTIMES, torch)
+    meets_itself = """
+        import os, socket
+        address = os.environ["PET_MASTER_ADDR"], int(os.environ["PET_MASTER_PORT"])
+        server = socket.create_server(("", address[1]))
+        socket.create_connection(address, timeout=5).sendall(address[0].encode())
+        print(server.accept()[0].recv(100).decode())
+    """
+    await cluster.create(TRAIN_JOBS, plain(meets_itself, runtimeRef={"name": "torch"}))
+    await until_state(cluster, "Complete")
+    [pod] = await pods(cluster)
+    assert await cluster.log(pod["metadata"]["name"]) == "job-node-0-0.job\n"
+
+
 async def test_a_plain_job_that_fails_fails_the_trainjob_with_the_jobs_words(cluster: Cluster) -> None:
     await cluster.create(TRAIN_JOBS, plain("raise SystemExit(3)"))
     job = await until_state(cluster, "Failed")

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trainwright.embedded.node.declarations import NOTHING_DECLARED, Declarations
+from trainwright.schema.jsonobject import Json
 
 LOOPBACK = "127.0.0.1"
 
@@ -63,6 +64,12 @@ def hosts_file(pods: Iterable[PodName], services: Mapping[str, str], machine: st
     return "\n".join(
         ["# Kept by trainwright: this pod's job and the cluster's services, then the machine's own.", *lines, machine]
     )
+
+
+def host_aliases(pod: Json) -> dict[str, str]:
+    """The names that a pod's spec adds to its /etc/hosts, with their addresses."""
+    aliases = pod["spec"].get("hostAliases") or ()
+    return {name: str(alias["ip"]) for alias in aliases for name in alias.get("hostnames") or ()}
 
 
 @dataclass(slots=True)

@@ -1,8 +1,9 @@
 """The /etc/hosts files of this node's pods, kept up to date while pods come and go.
 
-In: the names of a domain's pods, and the directories of those that have a file. Out: the files, written in place,
-because they are bound over /etc/hosts in running containers. One writer at a time, and it remembers what it wrote, so
-that no file is read or written when nothing has changed.
+In: the names of a domain's pods, the directories of those that have a file, and the aliases that each pod's own spec
+asks for (`hostAliases`). Out: the files, written in place, because they are bound over /etc/hosts in running
+containers. One writer at a time, and it remembers what it wrote, so that no file is read or written when nothing has
+changed.
 """
 
 from __future__ import annotations
@@ -28,16 +29,20 @@ class HostsFiles:
         self._written: dict[str, str] = {}
         self._lock = asyncio.Lock()
 
-    async def update(self, names: Callable[[], Iterable[PodName]], pods: Callable[[], list[PodDirectory]]) -> None:
+    async def update(
+        self,
+        names: Callable[[], Iterable[PodName]],
+        pods: Callable[[], Iterable[tuple[PodDirectory, Mapping[str, str]]]],
+    ) -> None:
         """Brings the files of these pods up to date. Both are asked when it is this call's turn to write, so that a
         call which waited writes what is true then.
         """
         async with self._lock:
-            text = hosts_file(names(), self._services, self._machine.text())
-            outdated = [directory for directory in pods() if self._written.get(directory.uid) != text]
+            shared = hosts_file(names(), self._services, self._machine.text())
+            wanted = [(directory, _with_aliases(shared, aliases)) for directory, aliases in pods()]
+            outdated = [(directory, text) for directory, text in wanted if self._written.get(directory.uid) != text]
             if outdated:
-                written = await self._directories.in_thread(_write_all, outdated, text)
-                self._written.update({directory.uid: text for directory in written})
+                self._written.update(await self._directories.in_thread(_write_all, outdated))
 
     async def forget(self, uid: str) -> None:
         """Call it before the pod's directory is removed: afterwards nothing is written there any more."""
@@ -65,12 +70,20 @@ class Machine:
         return self._text
 
 
-def _write_all(directories: Iterable[PodDirectory], text: str) -> list[PodDirectory]:
-    """Writes the file of each directory that is there, and says which those are."""
-    there = [directory for directory in directories if directory.path.exists()]
-    for directory in there:
+def _with_aliases(shared: str, aliases: Mapping[str, str]) -> str:
+    """The text that a domain's pods share, with what one pod's own spec adds at its end."""
+    return "\n".join([shared, *(f"{address}\t{name}" for name, address in aliases.items()), ""]) if aliases else shared
+
+
+def _write_all(files: Iterable[tuple[PodDirectory, str]]) -> dict[str, str]:
+    """Writes the file of each directory that is there, and says which those are, by uid."""
+    written = {}
+    for directory, text in files:
+        if not directory.path.exists():
+            continue
         path = directory.hosts
         with open(path, "r+" if path.exists() else "w") as file:
             file.write(text)
             file.truncate()
-    return there
+        written[directory.uid] = text
+    return written

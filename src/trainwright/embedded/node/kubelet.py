@@ -27,7 +27,7 @@ from trainwright.client import Client, Conflict, DeleteOptions, NotFound
 from trainwright.controlloop import After, Clock, Done, Key, Outcome, Source
 from trainwright.embedded.events import EventRecorder
 from trainwright.embedded.node import launch, support, volumes
-from trainwright.embedded.node.addresses import LOOPBACK, Addresses, PodDomain, PodName, Ports
+from trainwright.embedded.node.addresses import LOOPBACK, Addresses, PodDomain, PodName, Ports, host_aliases
 from trainwright.embedded.node.directories import Observation, PodDirectories, StartFailed
 from trainwright.embedded.node.environment import Facts, Sources, Unresolved, references
 from trainwright.embedded.node.hostsfiles import HostsFiles
@@ -278,8 +278,10 @@ class Kubelet:
                 found[host] = PodName(domain[0], host, pod.spec.get("subdomain") or "", self._address(pod))
             return found.values()
 
-        def directories() -> list[PodDirectory]:
-            return [self._directories.of(pod.metadata.uid) for pod in pods() if pod.metadata.uid in self._keys]
+        def directories() -> Iterable[tuple[PodDirectory, Mapping[str, str]]]:
+            for pod in pods():
+                if pod.metadata.uid in self._keys:
+                    yield self._directories.of(pod.metadata.uid), host_aliases(pod.as_json())
 
         await self._hosts_files.update(names, directories)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainwright.embedded.node import environment, volumes
-from trainwright.embedded.node.addresses import LOOPBACK, PodDomain, Rewriter
+from trainwright.embedded.node.addresses import LOOPBACK, PodDomain, Rewriter, host_aliases
 from trainwright.embedded.node.declarations import declared
 from trainwright.embedded.node.directories import MARKER
 from trainwright.embedded.node.environment import Facts, Sources
@@ -116,7 +116,10 @@ class Launch:
             pod, allocation.directory.volumes, sources, allocation.facts, tokens
         )
         self._rewriter = Rewriter(
-            pod["metadata"]["namespace"], spec.get("subdomain") or "", declared(pod), allocation.hosts
+            pod["metadata"]["namespace"],
+            spec.get("subdomain") or "",
+            declared(pod),
+            {**allocation.hosts, **host_aliases(pod)},
         )
         self._variables = {
             container["name"]: environment.variables(container, pod, sources, allocation.facts)

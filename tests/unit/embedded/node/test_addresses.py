@@ -6,8 +6,9 @@ import socket
 
 import pytest
 
-from trainwright.embedded.node.addresses import Addresses, PodName, Ports, Rewriter, free_port, hosts_file
+from trainwright.embedded.node.addresses import Addresses, PodName, Ports, Rewriter, free_port, host_aliases, hosts_file
 from trainwright.embedded.node.declarations import Declarations
+from trainwright.schema.jsonobject import Json
 
 PORTS = {29500: 20123}
 DECLARED = Declarations(port_variables=frozenset({"MEET_PORT", "MEET_AT"}), port_flags=frozenset({"--meet-port", "-p"}))
@@ -64,6 +65,12 @@ SERVICES = {"op.sys.svc": "127.0.0.1", "op.sys.svc.cluster.local": "127.0.0.1"}
 def test_hosts_name_the_clusters_services_before_the_machines_own() -> None:
     lines = hosts_file([], SERVICES, "10.0.0.1\top.sys.svc\n").splitlines()
     assert lines[1:] == ["127.0.0.1\top.sys.svc", "127.0.0.1\top.sys.svc.cluster.local", "10.0.0.1\top.sys.svc"]
+
+
+def test_aliases_are_read_from_the_pods_spec() -> None:
+    aliases: list[Json] = [{"ip": "127.0.0.1", "hostnames": ["a", "b.c"]}, {"ip": "10.0.0.1", "hostnames": None}]
+    assert host_aliases({"spec": {"hostAliases": aliases}}) == {"a": "127.0.0.1", "b.c": "127.0.0.1"}
+    assert host_aliases({"spec": {"hostAliases": None}}) == {}
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ class Scene:
         self.files = HostsFiles(directories, {"op.sys.svc": "127.0.0.1"})
         self.directories = directories
         self.pods: dict[str, PodName] = {}
+        self.aliases: dict[str, dict[str, str]] = {}
 
     def add(self, uid: str, *, is_there: bool = True) -> PodDirectory:
         self.pods[uid] = PodName("ns", f"j-{uid}", "j", f"127.64.0.{len(self.pods) + 1}")
@@ -29,7 +30,8 @@ class Scene:
 
     async def update(self) -> None:
         await self.files.update(
-            lambda: list(self.pods.values()), lambda: [self.directories.of(uid) for uid in self.pods]
+            lambda: list(self.pods.values()),
+            lambda: [(self.directories.of(uid), self.aliases.get(uid, {})) for uid in self.pods],
         )
 
 
@@ -45,6 +47,13 @@ async def test_every_pod_finds_every_other_and_the_services(scene: Scene) -> Non
     assert one.hosts.read_text() == two.hosts.read_text()
     for name in ("j-1.j.ns.svc.cluster.local", "j-2.j", "op.sys.svc"):
         assert name in one.hosts.read_text()
+
+
+async def test_the_aliases_of_a_pods_spec_are_in_its_own_file_alone(scene: Scene) -> None:
+    one, two = scene.add("1"), scene.add("2")
+    scene.aliases["1"] = {"first": "127.0.0.1", "other": "10.0.0.9"}
+    await scene.update()
+    assert one.hosts.read_text() == f"{two.hosts.read_text()}\n127.0.0.1\tfirst\n10.0.0.9\tother\n"
 
 
 async def test_a_file_stays_the_same_file_when_its_content_shrinks(scene: Scene) -> None:

@@ -95,11 +95,6 @@ def _merge_of(name: str) -> MergeSchema:
     return _DefinitionMerge(definition(name))
 
 
-def definition_merge_schema(name: str) -> MergeSchema:
-    """How a strategic merge patch treats a definition, such as `core.v1.PodSpec`."""
-    return _merge_of(name)
-
-
 def merge_schema(api_version: str, kind: str) -> MergeSchema:
     """How a strategic merge patch treats a built-in kind."""
     return _merge_of(definition_name(api_version, kind))

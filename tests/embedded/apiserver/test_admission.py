@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -26,12 +26,15 @@ class Webhook:
         self.requests: list[Json] = []
         self.decide: Callable[[Json], Json] = lambda request: {"allowed": True}
         self.delay = 0.0
+        self.meanwhile: list[Callable[[], Awaitable[None]]] = []  # what happens before the next answers, one each
         self.url = ""
 
     async def handle(self, request: web.BaseRequest) -> web.Response:
         review = await request.json()
         self.requests.append(review["request"])
         await asyncio.sleep(self.delay)
+        if self.meanwhile:
+            await self.meanwhile.pop(0)()
         response = {"uid": review["request"]["uid"], **self.decide(review["request"])}
         return web.json_response({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
 
@@ -192,3 +195,64 @@ async def test_a_dry_run_is_reviewed_and_not_stored(http: Any, server: ApiServer
     assert status == 201
     assert webhook.requests[0]["dryRun"] is True
     assert (await http("GET", f"{CONFIG_MAPS}/c1"))[0] == 404
+
+
+async def test_a_patch_that_a_webhooks_wait_made_stale_is_computed_anew(
+    http: Any, server: ApiServer, webhook: Webhook
+) -> None:
+    await http("POST", CONFIG_MAPS, config_map("c1"))
+    await install(http, server, webhook, "Validating")
+
+    async def another_write() -> None:
+        assert (await http.merge(f"{CONFIG_MAPS}/c1", {"data": {"other": "2"}}))[0] == 200
+
+    webhook.meanwhile = [another_write]
+    status, answer = await http.merge(f"{CONFIG_MAPS}/c1", {"data": {"mine": "3"}})
+    assert status == 200
+    assert answer["data"] == {"a": "1", "other": "2", "mine": "3"}
+    assert len(webhook.requests) == 3  # the patch, the other write, the patch again
+
+
+async def test_an_update_that_a_webhooks_wait_made_stale_is_a_conflict(
+    http: Any, server: ApiServer, webhook: Webhook
+) -> None:
+    await http("POST", CONFIG_MAPS, config_map("c1"))
+    await install(http, server, webhook, "Validating")
+
+    async def another_write() -> None:
+        assert (await http.merge(f"{CONFIG_MAPS}/c1", {"data": {"other": "2"}}))[0] == 200
+
+    webhook.meanwhile = [another_write]
+    status, answer = await http("PUT", f"{CONFIG_MAPS}/c1", {"metadata": {"name": "c1"}, "data": {"mine": "3"}})
+    assert (status, answer["reason"]) == (409, "Conflict")
+    assert (await http("GET", f"{CONFIG_MAPS}/c1"))[1]["data"] == {"a": "1", "other": "2"}
+
+
+async def test_of_two_creates_that_wait_for_a_webhook_one_is_told_that_the_name_is_taken(
+    http: Any, server: ApiServer, webhook: Webhook
+) -> None:
+    await install(http, server, webhook, "Validating")
+
+    async def another_create() -> None:
+        assert (await http("POST", CONFIG_MAPS, config_map("c1")))[0] == 201
+
+    webhook.meanwhile = [another_create]
+    status, answer = await http("POST", CONFIG_MAPS, config_map("c1"))
+    assert (status, answer["reason"]) == (409, "AlreadyExists")
+
+
+async def test_a_deletion_judges_the_object_as_it_is_after_the_webhooks_wait(
+    http: Any, server: ApiServer, webhook: Webhook
+) -> None:
+    await http("POST", CONFIG_MAPS, config_map("c1"))
+    await install(http, server, webhook, "Validating")
+
+    async def hold() -> None:
+        patch = {"metadata": {"finalizers": ["example.com/hold"]}}
+        assert (await http.merge(f"{CONFIG_MAPS}/c1", patch))[0] == 200
+
+    webhook.meanwhile = [hold]
+    assert (await http("DELETE", f"{CONFIG_MAPS}/c1"))[0] == 200
+    status, answer = await http("GET", f"{CONFIG_MAPS}/c1")
+    assert status == 200
+    assert answer["metadata"]["deletionTimestamp"]

@@ -15,8 +15,8 @@ only the rights RBAC gives them.
 
 A request's way: http/listener.py (HTTPS) or inprocess.py → http/handler.py (the boundary: who asks, may they) →
 http/router.py (what the path names) → http/dispatch.py → operations/ (reading, watching, mutations, patching,
-subresources) → operations/writing.py or deletion.py → storage/state.py (memory) → storage/sqlite.py (disk). What a
-kind decides for itself: types.py, builtin/, custom/. What the server does on its own: controllers/.
+subresources) → operations/creating.py, updating.py or deletion.py → storage/state.py (memory) → storage/sqlite.py
+(disk). What a kind decides for itself: types.py, builtin/, custom/. What the server does on its own: controllers/.
 """
 
 from trainwright.embedded.apiserver.access.users import User

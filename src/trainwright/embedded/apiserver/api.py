@@ -6,6 +6,7 @@ from trainwright.api.times import rfc3339
 from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.admission.chain import Admission
 from trainwright.embedded.apiserver.controllers.peers import Peers
+from trainwright.embedded.apiserver.operations.appliedcache import AppliedCache
 from trainwright.embedded.apiserver.registry import Registry
 from trainwright.embedded.apiserver.storage.state import State
 from trainwright.embedded.apiserver.storage.store import Key
@@ -18,7 +19,8 @@ class Api:
         self.state = state
         self.clock = state.clock
         self.registry = registry
-        self.unsettled: dict[Key, int] = {}  # objects to be stored anew by the next write, with their version
+        self.uncanonical: dict[Key, int] = {}  # objects that the next write stores anew, with their version
+        self.applied = AppliedCache()
         self.peers = Peers(self.clock)
         self.admission = Admission(self)
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from trainwright.embedded.apiserver.access.users import SYSTEM
 from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.http.decoding import decode_object
-from trainwright.embedded.apiserver.operations import writing
 from trainwright.embedded.apiserver.operations.finalizing import ensure_namespace
-from trainwright.embedded.apiserver.operations.writes import WriteOptions
+from trainwright.embedded.apiserver.operations.updating import update
+from trainwright.embedded.apiserver.operations.writes import Wanted, Write, WriteOptions
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema.jsonobject import Json
@@ -43,15 +43,15 @@ async def _apply(api: Api, served: Type, namespace: str, manifest: Json) -> None
     if namespace:
         config["metadata"]["namespace"] = namespace
 
-    def compute(old: Json | None) -> Json:
+    def compute(old: Json | None) -> Wanted | None:
         manager = served.field_manager()
         obj = manager.apply(old, manager.prepare(config), OPTIONS.manager, api.now(), force=True)
         if obj is None:
-            raise writing.Unchanged
+            return None
         decoded, _ = decode_object(served, copy.deepcopy(obj))
         served.strategy.default(decoded)
-        return decoded
+        return Wanted(decoded)
 
     key = Key(served.resource, namespace, name)
-    applied = writing.Application()
-    await writing.update(api, served, key, compute, OPTIONS, SYSTEM, applied=applied, allow_create=True, retry=True)
+    write = Write(served, key, SYSTEM, OPTIONS, compute, method="apply", creates=True, recomputes=True)
+    await update(api, write)

@@ -21,6 +21,7 @@ from trainwright.embedded.apiserver.access.credentials import Credentials
 from trainwright.embedded.apiserver.access.rbac import Authorizer
 from trainwright.embedded.apiserver.access.reviews import Reviews
 from trainwright.embedded.apiserver.access.tls import SERVER_ADDRESSES, SERVER_NAMES
+from trainwright.embedded.apiserver.access.tokenrequests import TokenRequests
 from trainwright.embedded.apiserver.access.tokens import ServiceAccountTokens
 from trainwright.embedded.apiserver.access.users import User
 from trainwright.embedded.apiserver.admission.webhooks import ServiceResolver
@@ -76,12 +77,13 @@ class Server:
         tokens = ServiceAccountTokens(self.api, self.credentials.signing_key)
         authenticator = Authenticator(self.credentials.admin_token, tokens, users)
         authorizer = Authorizer(self.api)
+        reviews = Reviews(self.api, authenticator, authorizer, tokens)
         self.handler = Handler(
             self.api,
             authenticator,
             authorizer,
             Documents(Discovery(self.registry, address), OpenApi(self.registry)),
-            Operations(self.api, Reviews(self.api, authenticator, authorizer, tokens), kubelet),
+            Operations(self.api, reviews, TokenRequests(self.api, tokens), kubelet),
             frozenset((*SERVER_NAMES, *SERVER_ADDRESSES)),
         )
         # The first one serves the stored CRDs' types, which the others may need.

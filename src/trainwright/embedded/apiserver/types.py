@@ -70,7 +70,7 @@ class Strategy:
     def on_read(self, obj: Json) -> None:
         """What decoding from storage adds to an object that was stored without it."""
 
-    def settles(self, stored: Stored) -> bool:
+    def rewrites(self, stored: Stored) -> bool:
         """Whether an update that changes nothing still stores the object, because reads show more than was stored."""
         return False
 
@@ -78,7 +78,7 @@ class Strategy:
         """The labels selectors see."""
         return stored.labels
 
-    def default_policy(self, user_agent: str = "") -> str:
+    def default_policy(self) -> str:
         """The propagation policy of a delete that names none."""
         return "Background"
 

@@ -11,12 +11,13 @@ from trainwright.clock import VirtualClock
 from trainwright.embedded.apiserver.access.users import SYSTEM
 from trainwright.embedded.apiserver.api import Api
 from trainwright.embedded.apiserver.builtin.kinds import builtin_types
-from trainwright.embedded.apiserver.operations import writing
+from trainwright.embedded.apiserver.operations.creating import create
 from trainwright.embedded.apiserver.operations.finalizing import ensure_namespace
-from trainwright.embedded.apiserver.operations.writes import WriteOptions
+from trainwright.embedded.apiserver.operations.writes import Write, WriteOptions, replacing
 from trainwright.embedded.apiserver.registry import Registry
 from trainwright.embedded.apiserver.storage.memory import MemoryStore
 from trainwright.embedded.apiserver.storage.state import State
+from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
 from trainwright.testing.virtualserver import VirtualServer
 
@@ -39,8 +40,9 @@ class Core:
         whole = {"apiVersion": served.api_version, "kind": served.kind, **obj}
         decoded, _ = served.strategy.decode(whole)
         served.strategy.default(decoded)
-        place = namespace if served.namespaced else ""
-        return await writing.create(self.api, served, place, decoded, WriteOptions(manager="test"), SYSTEM)
+        key = Key(served.resource, namespace if served.namespaced else "", "")
+        options = WriteOptions(manager="test")
+        return await create(self.api, Write(served, key, SYSTEM, options, replacing(decoded), method="create"))
 
 
 @pytest.fixture

@@ -91,8 +91,6 @@ class Authorizer:
     def __init__(self, api: Api) -> None:
         self._api = api
 
-    # ------------------------------------------------------------------------------------------------ decisions
-
     def check(self, wanted: Attributes) -> None:
         if not self.allowed(wanted):
             raise _forbidden(wanted)

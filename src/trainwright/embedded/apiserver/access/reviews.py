@@ -1,18 +1,14 @@
-"""Requests that are questions: who am I, may I, is this token good; and token requests. Nothing of them is stored."""
+"""Requests that are questions: who am I, may I, is this token good. Nothing of them is stored."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from trainwright.api.times import rfc3339
 from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.access.authentication import Authenticator
 from trainwright.embedded.apiserver.access.rbac import MASTERS, Attributes, Authorizer
 from trainwright.embedded.apiserver.access.tokens import (
     AUDIENCE,
-    DEFAULT_SECONDS,
-    MAX_SECONDS,
-    MIN_SECONDS,
     ServiceAccountTokens,
     TokenError,
     user_from,
@@ -20,24 +16,11 @@ from trainwright.embedded.apiserver.access.tokens import (
 from trainwright.embedded.apiserver.access.users import User
 from trainwright.embedded.apiserver.api import Api
 from trainwright.embedded.apiserver.errors import bad_request
-from trainwright.embedded.apiserver.fieldmanager.manager import FieldManager
-from trainwright.embedded.apiserver.fieldmanager.nodes import object_node
-from trainwright.embedded.apiserver.http.decoding import parse_body, read_object
+from trainwright.embedded.apiserver.http.decoding import read_object
 from trainwright.embedded.apiserver.http.requests import Answer, Call, json_answer
-from trainwright.embedded.apiserver.storage.store import Key
-from trainwright.embedded.apiserver.wire import table
 from trainwright.schema import errors as field
 from trainwright.schema.gotext import json_text
 from trainwright.schema.jsonobject import Json
-
-TOKEN_SPEC: Json = {
-    "type": "object",
-    "properties": {
-        "audiences": {"type": "array", "items": {"type": "string"}},
-        "expirationSeconds": {"type": "integer"},
-        "boundObjectRef": {"type": "object", "properties": {"name": {"type": "string"}}},
-    },
-}
 
 
 class Reviews:
@@ -48,14 +31,6 @@ class Reviews:
         self.authenticator = authenticator
         self.authorizer = authorizer
         self.tokens = tokens
-        empty: Json = {"metadata": {}, "spec": {"audiences": None, "expirationSeconds": None, "boundObjectRef": None}}
-        self._token_fields = FieldManager(
-            object_node({"type": "object", "properties": {"spec": TOKEN_SPEC}}),
-            "authentication.k8s.io/v1",
-            "TokenRequest",
-            subresource="token",
-            empty=empty,
-        )
         self._reviews: dict[str, Callable[[Call, Json], Json]] = {
             "selfsubjectreviews": self._self,
             "selfsubjectaccessreviews": self._self_access,
@@ -75,8 +50,6 @@ class Reviews:
         elif call.served.plural == "selfsubjectrulesreviews":
             obj["spec"] = {}  # the question is not repeated
         return json_answer(201, obj)
-
-    # ------------------------------------------------------------------------------------------------ questions
 
     def _self(self, call: Call, obj: Json) -> Json:
         return {"userInfo": call.user.info()}
@@ -183,81 +156,6 @@ class Reviews:
             )
             return {"user": {}, "error": f"[invalid bearer token, {text}]"}
         return {"authenticated": True, "user": user_from(claims).info(), "audiences": common}
-
-    # ------------------------------------------------------------------------------------------------ tokens
-
-    def token_request(self, call: Call) -> Answer:
-        if call.method != "POST":
-            raise errors.method_not_allowed()
-        stored = self.api.state.get(Key("serviceaccounts", call.namespace, call.name))
-        if stored is None:
-            raise errors.not_found("", "serviceaccounts", call.name)
-        value, _ = parse_body(call, call.served)
-        try:
-            request, _ = table.decode("authentication/v1.TokenRequest", value)
-        except ValueError as error:
-            raise bad_request(f'TokenRequest in version "v1" cannot be handled as a TokenRequest: {error}') from None
-        named = (request.get("metadata") or {}).get("name")
-        if named and named != call.name:
-            fault = field.invalid("metadata.name", named, "must match the service account name if specified")
-            raise errors.invalid("authentication.k8s.io", "TokenRequest", call.name, [fault])
-        spec = request.get("spec") or {}
-        seconds = spec.get("expirationSeconds")
-        seconds = DEFAULT_SECONDS if seconds is None else seconds
-        at = "spec.expirationSeconds"
-        if seconds < MIN_SECONDS:
-            fault = field.invalid(at, seconds, "may not specify a duration less than 10 minutes")
-            raise errors.invalid("authentication.k8s.io", "TokenRequest", "", [fault])
-        if seconds > MAX_SECONDS:
-            fault = field.invalid(at, seconds, "may not specify a duration larger than 2^32 seconds")
-            raise errors.invalid("authentication.k8s.io", "TokenRequest", "", [fault])
-        bound = self._bound(call, spec.get("boundObjectRef"))
-        audiences = spec.get("audiences") or [AUDIENCE]
-        token, end = self.tokens.issue(call.served.whole_object(stored.data), audiences, seconds, bound)
-        moment = rfc3339(end)
-        meta: Json = {
-            "name": call.name,
-            "namespace": call.namespace,
-            "uid": stored.uid,
-            "creationTimestamp": self.api.now(),
-        }
-        mine: Json = {"metadata": {}, "spec": {name: value for name, value in spec.items() if value is not None}}
-        mine["spec"]["expirationSeconds"] = seconds
-        self._token_fields.update(None, mine, call.write_options("CreateOptions").manager, self.api.now())
-        meta["managedFields"] = mine["metadata"].get("managedFields")
-        body: Json = {
-            "kind": "TokenRequest",
-            "apiVersion": "authentication.k8s.io/v1",
-            "metadata": meta,
-            "spec": {
-                **spec,
-                "audiences": audiences,
-                "expirationSeconds": seconds,
-                "boundObjectRef": spec.get("boundObjectRef"),
-            },
-            "status": {"token": token, "expirationTimestamp": moment},
-        }
-        return json_answer(201, body)
-
-    def _bound(self, call: Call, reference: Json | None) -> Json | None:
-        if not reference:
-            return None
-        kind = reference.get("kind", "")
-        resource = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}.get(kind)
-        if resource is None or reference.get("apiVersion") != "v1":
-            group, _, version = reference.get("apiVersion", "").rpartition("/")
-            raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
-        namespace = "" if kind == "Node" else call.namespace
-        stored = self.api.state.get(Key(resource, namespace, reference.get("name", "")))
-        if stored is None:
-            raise errors.not_found("", resource, reference.get("name", ""))
-        if reference.get("uid") and reference["uid"] != stored.uid:
-            text = (
-                f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record."
-                " The object might have been deleted and then recreated"
-            )
-            raise errors.conflict("", kind, reference["name"], text)
-        return {"kind": kind, "name": stored.key.name, "uid": stored.uid}
 
 
 def _resource_rule(rule: Json) -> Json:

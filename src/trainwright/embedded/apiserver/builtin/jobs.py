@@ -105,7 +105,7 @@ class Jobs(KindWithStatus):
         self.on_read(obj)
         return obj
 
-    def settles(self, stored: Stored) -> bool:
+    def rewrites(self, stored: Stored) -> bool:
         return stored.labels is None and self.labels_of(stored) is not None
 
     def labels_of(self, stored: Stored) -> dict[str, str] | None:
@@ -116,7 +116,7 @@ class Jobs(KindWithStatus):
         labels: dict[str, str] | None = obj["metadata"].get("labels")
         return labels
 
-    def default_policy(self, user_agent: str = "") -> str:
+    def default_policy(self) -> str:
         """An old promise of batch/v1, with a warning."""
         return "Orphan"
 

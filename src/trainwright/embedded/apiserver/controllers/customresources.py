@@ -6,15 +6,17 @@ clean-up finalizer taken off.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from trainwright.embedded.apiserver.access.users import SYSTEM
 from trainwright.embedded.apiserver.builtin.customresourcedefinitions import CLEANUP
 from trainwright.embedded.apiserver.controllers.worklist import Worklist
-from trainwright.embedded.apiserver.custom.resources import types_of
-from trainwright.embedded.apiserver.operations import deletion, writing
+from trainwright.embedded.apiserver.custom.kinds import types_of
+from trainwright.embedded.apiserver.operations import deletion
 from trainwright.embedded.apiserver.operations.deletion import BACKGROUND, Deletion
-from trainwright.embedded.apiserver.operations.writes import WriteOptions
+from trainwright.embedded.apiserver.operations.updating import update
+from trainwright.embedded.apiserver.operations.writes import Write, WriteOptions, in_place
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.storage.table import DELETED, Event
 from trainwright.schema.jsonobject import Json
@@ -22,6 +24,7 @@ from trainwright.schema.jsonobject import Json
 if TYPE_CHECKING:
     from trainwright.embedded.apiserver.api import Api
 
+OPTIONS = WriteOptions(manager="trainwright")
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
@@ -93,33 +96,29 @@ class CustomResources:
         await deletion.delete_all(self.api, marked)
         return any(self.api.state.head(item.key) is not None for item in objects)
 
-    async def _change(self, key: Key, compute: writing.Compute, subresource: str = "") -> None:
+    async def _change(self, key: Key, change: Callable[[Json], None], subresource: str = "") -> None:
         crds = self.api.registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         assert crds is not None
-        options = WriteOptions(manager="trainwright")
-        await writing.update(self.api, crds, key, compute, options, SYSTEM, subresource=subresource, retry=True)
+        write = Write(crds, key, SYSTEM, OPTIONS, in_place(change), subresource=subresource, recomputes=True)
+        await update(self.api, write)
 
 
 def _resource(crd: Json) -> str:
     return f"{crd['spec']['names']['plural']}.{crd['spec']['group']}"
 
 
-def _without_cleanup(crd: Json | None) -> Json:
-    assert crd is not None
+def _without_cleanup(crd: Json) -> None:
     kept = [name for name in crd["metadata"].get("finalizers") or () if name != CLEANUP]
     crd["metadata"]["finalizers"] = kept
     if not kept:
         del crd["metadata"]["finalizers"]
-    return crd
 
 
-def _in_progress(crd: Json | None) -> Json:
-    assert crd is not None
+def _in_progress(crd: Json) -> None:
     for condition in (crd.get("status") or {}).get("conditions") or ():
         if condition["type"] == "Terminating":
             condition["reason"] = "InstanceDeletionInProgress"
             condition["message"] = "CustomResource deletion is in progress"
-    return crd
 
 
 async def _at_once() -> None: ...

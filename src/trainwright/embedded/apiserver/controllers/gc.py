@@ -6,15 +6,17 @@ In: every event. Out: deletes of dependents, owner references taken off, the fin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from trainwright.embedded.apiserver.access.users import SYSTEM
 from trainwright.embedded.apiserver.controllers.peers import COLLECTOR
 from trainwright.embedded.apiserver.controllers.worklist import Worklist
 from trainwright.embedded.apiserver.errors import StatusError
-from trainwright.embedded.apiserver.operations import deletion, writing
+from trainwright.embedded.apiserver.operations import deletion
 from trainwright.embedded.apiserver.operations.deletion import FOREGROUND, ORPHAN, DeleteOptions, Deletion
-from trainwright.embedded.apiserver.operations.writes import WriteOptions
+from trainwright.embedded.apiserver.operations.updating import update
+from trainwright.embedded.apiserver.operations.writes import Write, WriteOptions, in_place
 from trainwright.embedded.apiserver.storage.objects import Stored
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.storage.table import Event
@@ -138,19 +140,11 @@ class GarbageCollector:
         return "Foreground" if FOREGROUND in finalizers else policy
 
     async def _drop_references(self, served: Type, stored: Stored, uids: set[str]) -> None:
-        def compute(obj: Json | None) -> Json:
-            assert obj is not None
-            meta = obj["metadata"]
-            kept = [r for r in meta.get("ownerReferences") or [] if r.get("uid") not in uids]
-            if kept:
-                meta["ownerReferences"] = kept
-            else:
-                meta.pop("ownerReferences", None)
-            return obj
+        def drop(obj: Json) -> None:
+            references = obj["metadata"].get("ownerReferences") or []
+            _keep(obj["metadata"], "ownerReferences", [r for r in references if r.get("uid") not in uids])
 
-        await writing.update(
-            self.api, served, stored.key, compute, OPTIONS, SYSTEM, precondition_uid=stored.uid, retry=True
-        )
+        await self._change(served, stored, drop)
 
     def _blocking_dependents(self, uid: str) -> list[Key]:
         found = []
@@ -181,16 +175,19 @@ class GarbageCollector:
         await self._remove_finalizer(served, stored, ORPHAN)
 
     async def _remove_finalizer(self, served: Type, stored: Stored, name: str) -> None:
-        def compute(obj: Json | None) -> Json:
-            assert obj is not None
-            meta = obj["metadata"]
-            kept = [f for f in meta.get("finalizers") or [] if f != name]
-            if kept:
-                meta["finalizers"] = kept
-            else:
-                meta.pop("finalizers", None)
-            return obj
+        def remove(obj: Json) -> None:
+            finalizers = obj["metadata"].get("finalizers") or []
+            _keep(obj["metadata"], "finalizers", [finalizer for finalizer in finalizers if finalizer != name])
 
-        await writing.update(
-            self.api, served, stored.key, compute, OPTIONS, SYSTEM, precondition_uid=stored.uid, retry=True
-        )
+        await self._change(served, stored, remove)
+
+    async def _change(self, served: Type, stored: Stored, change: Callable[[Json], None]) -> None:
+        write = Write(served, stored.key, SYSTEM, OPTIONS, in_place(change), uid=stored.uid, recomputes=True)
+        await update(self.api, write)
+
+
+def _keep(meta: Json, name: str, kept: list[Any]) -> None:
+    if kept:
+        meta[name] = kept
+    else:
+        meta.pop(name, None)

@@ -11,12 +11,12 @@ from trainwright.embedded.apiserver.access.users import SYSTEM
 from trainwright.embedded.apiserver.controllers.namespaceconditions import conditions_of, merged
 from trainwright.embedded.apiserver.controllers.peers import NAMESPACES
 from trainwright.embedded.apiserver.controllers.worklist import Worklist
-from trainwright.embedded.apiserver.errors import StatusError
-from trainwright.embedded.apiserver.operations import deletion, writing
+from trainwright.embedded.apiserver.operations import deletion
 from trainwright.embedded.apiserver.operations.deletion import BACKGROUND, Deletion
 from trainwright.embedded.apiserver.operations.finalizing import finalize
 from trainwright.embedded.apiserver.operations.namespaces import namespace_key
-from trainwright.embedded.apiserver.operations.writes import WriteOptions
+from trainwright.embedded.apiserver.operations.updating import update
+from trainwright.embedded.apiserver.operations.writes import Compute, Wanted, Write, WriteOptions, in_place
 from trainwright.embedded.apiserver.storage.objects import Stored
 from trainwright.embedded.apiserver.storage.table import DELETED, Event
 from trainwright.embedded.apiserver.types import Type
@@ -57,60 +57,54 @@ class NamespaceController:
 
     async def _empty(self, name: str) -> bool:
         """One pass over the contents; True when the namespace is gone."""
-        api = self.api
-        stored = api.state.head(namespace_key(name))
-        if stored is None:
+        key = namespace_key(name)
+        if self.api.state.head(key) is None:
             return True
-        left: list[tuple[Type, Stored]] = []
-        for table in list(api.state.tables.values()):
-            found = list(table.select(name))
-            if not found:
-                continue
-            served = api.registry.by_resource(table.resource)
-            if served is None or not served.namespaced:
-                continue
-            for item in found:
-                if not item.deleting:
-                    try:
-                        await deletion.delete(api, Deletion(served, item.key, SYSTEM, BACKGROUND))
-                    except StatusError as error:
-                        if error.code != 404:
-                            raise
-                head = api.state.head(item.key)
-                if head is not None:
-                    left.append((served, head))
+        left = await self._delete_contents(name)
         await self._report(name, left)
         if left:
             return False
         await self._finalize(name)
-        return api.state.head(namespace_key(name)) is None
+        return self.api.state.head(key) is None
+
+    async def _delete_contents(self, name: str) -> list[tuple[Type, Stored]]:
+        """What is left, held by finalizers or by a grace period."""
+        state, left = self.api.state, []
+        for table in list(state.tables.values()):
+            found = list(table.select(name))
+            served = self.api.registry.by_resource(table.resource) if found else None
+            if served is None or not served.namespaced:
+                continue
+            to_go = [Deletion(served, item.key, SYSTEM, BACKGROUND) for item in found if not item.deleting]
+            await deletion.delete_all(self.api, to_go)
+            heads = [state.head(item.key) for item in found]
+            left += [(served, head) for head in heads if head is not None]
+        return left
 
     async def _report(self, name: str, left: list[tuple[Type, Stored]]) -> None:
         """Tell in the namespace's status what keeps it."""
-        served = self.api.registry.find("", "v1", "namespaces")
-        assert served is not None
 
-        def with_conditions(obj: Json | None) -> Json:
-            assert obj is not None
-            status = obj.setdefault("status", {})
+        def with_conditions(namespace: Json | None) -> Wanted | None:
+            assert namespace is not None
+            status = namespace.setdefault("status", {})
             conditions = merged(status.get("conditions") or [], conditions_of(left), self.api.now())
             if conditions is None:
-                raise writing.Unchanged
+                return None
             status["conditions"] = conditions
-            return obj
+            return Wanted(namespace)
 
-        await writing.update(
-            self.api, served, namespace_key(name), with_conditions, OPTIONS, SYSTEM, subresource="status", retry=True
-        )
+        await update(self.api, self._write(name, with_conditions, "status"))
 
     async def _finalize(self, name: str) -> None:
+        def without_finalizer(namespace: Json) -> None:
+            finalizers = (namespace.get("spec") or {}).get("finalizers") or []
+            kept = [finalizer for finalizer in finalizers if finalizer != "kubernetes"]
+            namespace["spec"] = {"finalizers": kept} if kept else {}
+
+        await finalize(self.api, self._write(name, in_place(without_finalizer), "finalize"))
+
+    def _write(self, name: str, compute: Compute, subresource: str) -> Write:
         served = self.api.registry.find("", "v1", "namespaces")
         assert served is not None
-
-        def without_finalizer(obj: Json | None) -> Json:
-            assert obj is not None
-            finalizers = [f for f in (obj.get("spec") or {}).get("finalizers") or [] if f != "kubernetes"]
-            obj["spec"] = {"finalizers": finalizers} if finalizers else {}
-            return obj
-
-        await finalize(self.api, served, name, without_finalizer, OPTIONS)
+        key = namespace_key(name)
+        return Write(served, key, SYSTEM, OPTIONS, compute, subresource=subresource, recomputes=True)

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any, NoReturn
 
-from trainwright.embedded.apiserver.errors import StatusError, bad_request
+from trainwright.embedded.apiserver.errors import StatusError
 
 MAX_BODY = 3 * 2**20
 _FRACTION = re.compile(rb"[0-9](?:\.[0-9]|[eE])|[0-9]{19}")  # numbers that need a second look
@@ -202,11 +202,3 @@ def too_large() -> StatusError:
 def unsupported_body(accepted: str) -> StatusError:
     text = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
     return StatusError(415, text)
-
-
-def require_object(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise bad_request(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal into Go value of type struct"
-        )
-    return value

@@ -149,6 +149,23 @@ def _bare_version(value: Json) -> str:
     return str(value.get("apiVersion") or "").rpartition("/")[2]
 
 
+def check_names(call: Call, obj: Json) -> None:
+    """Name and namespace in the body must be those of the path."""
+    meta = obj["metadata"]
+    name = meta.get("name")
+    if not name:
+        raise bad_request(
+            f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided"
+        )
+    if name != call.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
+    namespace = meta.get("namespace") or ""
+    if call.served.namespaced:
+        if namespace and namespace != call.namespace:
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        meta["namespace"] = call.namespace
+
+
 def strict_texts(duplicates: list[str], unknown: list[str]) -> list[str]:
     return duplicates + [f'unknown field "{name}"' for name in unknown]
 

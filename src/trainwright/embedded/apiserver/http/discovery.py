@@ -66,8 +66,6 @@ class Discovery:
             return Answer(304, b"", content_type, headers)
         return Answer(200, body, content_type, headers)
 
-    # ------------------------------------------------------------------------------------------------ plain
-
     def _api_versions(self) -> Json:
         addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": self.address}]
         return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
@@ -91,8 +89,6 @@ class Discovery:
         if group:
             body["apiVersion"] = "v1"
         return body
-
-    # ------------------------------------------------------------------------------------------------ aggregated
 
     def _aggregated(self, core: bool) -> Json:
         groups = [""] if core else [group for group in self.registry.groups() if group]

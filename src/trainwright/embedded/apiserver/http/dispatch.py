@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.access.reviews import Reviews
+from trainwright.embedded.apiserver.access.tokenrequests import TokenRequests
 from trainwright.embedded.apiserver.api import Api
 from trainwright.embedded.apiserver.builtin.kinds import review_kinds
 from trainwright.embedded.apiserver.errors import StatusError
@@ -18,6 +19,7 @@ from trainwright.embedded.apiserver.operations import (
     logs,
     mutations,
     patching,
+    podactions,
     reading,
     subresources,
     watching,
@@ -35,9 +37,10 @@ ON_SUBRESOURCES: dict[str, Operation] = {"GET": reading.get, "PUT": mutations.up
 class Operations:
     """Carries out calls."""
 
-    def __init__(self, api: Api, reviews: Reviews, kubelet: Kubelet | None) -> None:
+    def __init__(self, api: Api, reviews: Reviews, token_requests: TokenRequests, kubelet: Kubelet | None) -> None:
         self.api = api
         self.reviews = reviews
+        self.token_requests = token_requests
         self.kubelet = kubelet
         self._review_kinds = review_kinds()
 
@@ -50,7 +53,7 @@ class Operations:
             return self.reviews.answer(call)
         if served.resource == "bindings":
             _only_create(call)
-            return await subresources.bind_by_body(self.api, call)
+            return await podactions.bind_by_body(self.api, call)
         if call.watch and call.method in READING:
             return watching.watch(self.api, call)
         return await (self._object(call) if call.name else self._collection(call))
@@ -87,7 +90,7 @@ class Operations:
                 raise errors.method_not_allowed()
             return await logs.log(self.api, self.kubelet, call)
         if served.resource == "serviceaccounts" and call.subresource == "token":
-            return self.reviews.token_request(call)
+            return self.token_requests.answer(call)
         operation = subresources.handler_of(call)
         if operation is not None:
             return await operation(self.api, call)

@@ -118,9 +118,6 @@ class OpenApi:
         return Answer(200, body, "application/json")
 
 
-# ---------------------------------------------------------------------------------------------------------- schemas
-
-
 def _public_name(name: str) -> str:
     """`core.v1.Pod` is `io.k8s.api.core.v1.Pod` to the outside."""
     if name.startswith("io.k8s"):
@@ -194,8 +191,6 @@ def _add_list_schema(served: Type, name: str, schemas: Json) -> None:
         ],
     }
 
-
-# ---------------------------------------------------------------------------------------------------------- paths
 
 _NAMES = {"get": "get", "list": "list", "put": "put", "patch": "patch", "post": "post", "delete": "delete"}
 

@@ -20,6 +20,7 @@ from trainwright.api.times import rfc3339, seconds_of
 from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.access.users import User
 from trainwright.embedded.apiserver.admission.request import AdmissionRequest
+from trainwright.embedded.apiserver.operations.storing import remove
 from trainwright.embedded.apiserver.operations.writes import WriteOptions
 from trainwright.embedded.apiserver.storage.objects import Stored
 from trainwright.embedded.apiserver.storage.store import Key
@@ -154,9 +155,8 @@ def _begin_grace(deletion: Deletion, obj: Json, now: float) -> bool | None:
 async def _remove(api: Api, deletion: Deletion, obj: Json, *, mark_first: bool) -> None:
     if mark_first:  # watchers learn that the grace is over before they learn that the object is gone
         api.state.put(deletion.key, api.to_storage(deletion.served, obj))
-    gone, future = api.state.delete(deletion.key, api.to_storage(deletion.served, copy.deepcopy(obj)))
-    await asyncio.shield(future)
-    obj["metadata"]["resourceVersion"] = str(gone.version)
+    version = await remove(api, deletion.key, api.to_storage(deletion.served, copy.deepcopy(obj)))
+    obj["metadata"]["resourceVersion"] = str(version)
 
 
 def _next_generation(meta: Json) -> None:

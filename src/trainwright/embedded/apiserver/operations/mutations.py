@@ -1,4 +1,4 @@
-"""POST, PUT and DELETE on resources: from the request to `writing` and `deletion`, and back to an answer."""
+"""POST, PUT and DELETE on resources: from the call to a write or a deletion, and back to an answer."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.api import Api
 from trainwright.embedded.apiserver.errors import StatusError, bad_request
 from trainwright.embedded.apiserver.http.bodies import json_kind, parse_json, parse_yaml, unsupported_body
-from trainwright.embedded.apiserver.http.decoding import JSON_TYPES, PROTOBUF, YAML_TYPES, not_a_head, read_object
+from trainwright.embedded.apiserver.http.decoding import (
+    JSON_TYPES,
+    PROTOBUF,
+    YAML_TYPES,
+    check_names,
+    not_a_head,
+    read_object,
+)
 from trainwright.embedded.apiserver.http.negotiation import render
 from trainwright.embedded.apiserver.http.requests import Answer, Call
-from trainwright.embedded.apiserver.operations import deletion, reading, writing
+from trainwright.embedded.apiserver.operations import creating, deletion, reading, updating
 from trainwright.embedded.apiserver.operations.deletion import DeleteOptions, Deletion
-from trainwright.embedded.apiserver.operations.patching import check_names
+from trainwright.embedded.apiserver.operations.writes import Write, replacing
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.wire.protobuf import ProtobufError, decode_unknown
 from trainwright.schema import errors as field
@@ -30,7 +37,8 @@ async def create(api: Api, call: Call) -> Answer:
         raise bad_request(
             f"the name of the object ({obj['metadata']['name']}) does not match the name on the URL ({call.name})"
         )
-    made = await writing.create(api, served, call.namespace, obj, options, call.user)
+    key = Key(served.resource, call.namespace, "")
+    made = await creating.create(api, Write(served, key, call.user, options, replacing(obj), method="create"))
     return reading.object_answer(api, call, made, 201, form)
 
 
@@ -40,16 +48,16 @@ async def update(api: Api, call: Call) -> Answer:
     form = reading.form_of(call)
     obj = read_object(call, served, options.validation)
     check_names(call, obj)
-    written = await writing.update(
-        api,
+    write = Write(
         served,
         Key(served.resource, call.namespace, call.name),
-        lambda old: obj,
-        options,
         call.user,
+        options,
+        replacing(obj),
         subresource=call.subresource,
-        precondition_uid=obj["metadata"].get("uid") or "",
+        uid=obj["metadata"].get("uid") or "",
     )
+    written = await updating.update(api, write)
     return reading.object_answer(api, call, written.obj, 201 if written.created else 200, form)
 
 

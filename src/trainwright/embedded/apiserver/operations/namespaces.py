@@ -16,7 +16,7 @@ def namespace_key(name: str) -> Key:
     return Key("namespaces", "", name)
 
 
-def check_create(api: Api, served: Type, namespace: str, name: str) -> None:
+def check_namespace(api: Api, served: Type, namespace: str, name: str) -> None:
     """Refuses a new object whose namespace is missing or being deleted."""
     stored = api.state.head(namespace_key(namespace))
     if stored is None:

@@ -71,6 +71,14 @@ def partial(obj: Json, version: str = "v1") -> Json:
     return {"kind": PARTIAL, "apiVersion": f"meta.k8s.io/{version}", "metadata": obj["metadata"]}
 
 
+def stored_object(api: Api, call: Call) -> Json:
+    """The object that the call names."""
+    stored = api.state.get(Key(call.served.resource, call.namespace, call.name))
+    if stored is None:
+        raise errors.not_found(call.served.group, call.served.plural, call.name)
+    return call.served.whole_object(stored.data)
+
+
 async def get(api: Api, call: Call) -> Answer:
     served = call.served
     wanted = call.query.get("resourceVersion")
@@ -131,36 +139,34 @@ async def list_objects(api: Api, call: Call) -> Answer:
 async def collect(api: Api, call: Call, chosen: Selection) -> Page:
     """What the parameters ask for: the present, or the past within the window; all, or a page."""
     query = call.query
-    token = query.get("continue")
-    wanted = query.get("resourceVersion")
     # What may come from a cache of any age is not paged.
-    limit = 0 if wanted == "0" and not token else query.integer("limit") or 0
-    match = query.get("resourceVersionMatch")
+    any_age = query.get("resourceVersion") == "0" and not query.get("continue")
+    limit = 0 if any_age else query.integer("limit") or 0
+    exact, after = await _moment(api, query, paged=bool(limit))
+    if exact is None:
+        return _page(list(_candidates(api, call, chosen, after)), chosen, api.state.version, limit)
     table = api.state.table(call.served.resource)
-    after = ""
-    exact: int | None = None
+    if exact < table.floor:
+        stale = STALE_CONTINUE if query.get("continue") else "The resourceVersion for the provided list is too old."
+        raise errors.expired(stale)
+    return _page(table.at(exact, call.namespace, after), chosen, exact, limit)
+
+
+async def _moment(api: Api, query: Query, *, paged: bool) -> tuple[int | None, str]:
+    """The version to show, None for the present, and the key to go on behind."""
+    token, wanted, match = query.get("continue"), query.get("resourceVersion"), query.get("resourceVersionMatch")
     if token:
         exact, after = _read_token(token)
         if wanted and wanted != "0":
             raise errors.bad_request("specifying resource version is not allowed when using continue")
-    elif wanted and wanted != "0":
-        try:
-            version = await _reach(api, wanted)
-        except StatusError as error:
-            raise _invalid_version(error) if error.code == 400 else error from None
-        if match == "Exact" or (limit and not match):
-            exact = version
-    if exact is None:
-        version, source = api.state.version, list(_candidates(api, call, chosen, after))
-    else:
-        if exact == -1:
-            exact = api.state.version
-        if exact < table.floor:
-            if token:
-                raise errors.expired(STALE_CONTINUE)
-            raise errors.expired("The resourceVersion for the provided list is too old.")
-        version, source = exact, table.at(exact, call.namespace, after)
-    return _page(source, chosen, version, limit)
+        return (api.state.version if exact == -1 else exact), after
+    if not wanted or wanted == "0":
+        return None, ""
+    try:
+        version = await _reach(api, wanted)
+    except StatusError as error:
+        raise _invalid_version(error) if error.code == 400 else error from None
+    return (version if match == "Exact" or (paged and not match) else None), ""
 
 
 def _invalid_version(error: StatusError) -> StatusError:

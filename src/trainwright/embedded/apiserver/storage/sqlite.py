@@ -180,18 +180,7 @@ class SqliteStore:
     def _write_loop(self, committed: Committed) -> None:
         epoch = 0
         while True:
-            entry = self._queue.get()
-            batch: list[Change] = []
-            outdated: list[Change] = []
-            while entry is not None:
-                # A change made before its maker heard of a failed batch may build on what was never stored.
-                (batch if entry[0] == epoch else outdated).append(entry[1])
-                if len(batch) >= self._limits.batch:
-                    break
-                try:
-                    entry = self._queue.get_nowait()
-                except queue.Empty:
-                    break
+            batch, outdated, last = self._next_batch(epoch)
             if outdated:
                 committed(outdated, StoreOutdated("an earlier change could not be written"))
             if batch:
@@ -202,8 +191,26 @@ class SqliteStore:
                     committed(batch, error)
                 else:
                     committed(batch, None)
-            if entry is None:
+            if last:
                 return
+
+    def _next_batch(self, epoch: int) -> tuple[list[Change], list[Change], bool]:
+        """Waits for a change and takes what else is there: what can be committed, what cannot, whether it is the last.
+
+        A change made before its maker heard of a failed batch may build on what was never stored.
+        """
+        batch: list[Change] = []
+        outdated: list[Change] = []
+        entry = self._queue.get()
+        while entry is not None:
+            (batch if entry[0] == epoch else outdated).append(entry[1])
+            if len(batch) >= self._limits.batch:
+                return batch, outdated, False
+            try:
+                entry = self._queue.get_nowait()
+            except queue.Empty:
+                return batch, outdated, False
+        return batch, outdated, True
 
     def _commit(self, batch: list[Change]) -> None:
         execute = self.connection.execute

@@ -8,9 +8,10 @@ import pytest
 
 from trainwright.embedded.apiserver.access.users import SYSTEM
 from trainwright.embedded.apiserver.errors import StatusError
-from trainwright.embedded.apiserver.operations import deletion, writing
+from trainwright.embedded.apiserver.operations import deletion
 from trainwright.embedded.apiserver.operations.deletion import Deleted, DeleteOptions, Deletion
-from trainwright.embedded.apiserver.operations.writes import WriteOptions
+from trainwright.embedded.apiserver.operations.updating import update
+from trainwright.embedded.apiserver.operations.writes import Write, WriteOptions, in_place
 from trainwright.embedded.apiserver.storage.store import Key
 
 KEY = Key("configmaps", "default", "c")
@@ -40,11 +41,8 @@ async def test_an_object_with_finalizers_is_marked_and_goes_with_the_last(core: 
     assert marked["deletionGracePeriodSeconds"] == 0
     assert marked["deletionTimestamp"]
 
-    def let_go(obj: Any) -> Any:
-        del obj["metadata"]["finalizers"]
-        return obj
-
-    await writing.update(core.api, core.served("configmaps"), KEY, let_go, WriteOptions(), SYSTEM)
+    let_go = in_place(lambda obj: obj["metadata"].pop("finalizers"))
+    await update(core.api, Write(core.served("configmaps"), KEY, SYSTEM, WriteOptions(), let_go))
     assert core.state.get(KEY) is None
 
 

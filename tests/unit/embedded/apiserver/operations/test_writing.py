@@ -7,12 +7,19 @@ from typing import Any
 
 import pytest
 
+from trainwright.api.resources import CLUSTER_TRAINING_RUNTIMES
+from trainwright.client.requests import APPLY_PATCH, Request
 from trainwright.embedded.apiserver.access.users import SYSTEM
 from trainwright.embedded.apiserver.errors import StatusError
+from trainwright.embedded.apiserver.fieldmanager.manager import FieldManager
+from trainwright.embedded.apiserver.fieldmanager.nodes import UNTYPED
 from trainwright.embedded.apiserver.http.requests import Call, Query
-from trainwright.embedded.apiserver.operations import patching, reading, writing
-from trainwright.embedded.apiserver.operations.writes import WriteOptions
+from trainwright.embedded.apiserver.operations import patching, reading
+from trainwright.embedded.apiserver.operations.appliedcache import AppliedCache, ParsedApply
+from trainwright.embedded.apiserver.operations.updating import update
+from trainwright.embedded.apiserver.operations.writes import Write, WriteOptions, in_place, replacing
 from trainwright.embedded.apiserver.storage.store import Key
+from trainwright.testing.virtualserver import VirtualServer
 
 MERGE = "application/merge-patch+json"
 
@@ -152,9 +159,9 @@ async def test_a_gated_pod_says_why_it_is_not_scheduled(core: Any) -> None:
 async def test_an_update_that_changes_nothing_keeps_the_version(core: Any) -> None:
     made = await core.create("configmaps", {"metadata": {"name": "c"}, "data": {"a": "1"}})
     key = Key("configmaps", "default", "c")
-    written = await writing.update(
-        core.api, core.served("configmaps"), key, lambda obj: obj or {}, WriteOptions(manager="other"), SYSTEM
-    )
+    options = WriteOptions(manager="other")
+    write = Write(core.served("configmaps"), key, SYSTEM, options, in_place(lambda obj: None))
+    written = await update(core.api, write)
     assert written.obj["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
 
 
@@ -173,4 +180,66 @@ async def test_some_kinds_may_be_made_by_an_update(core: Any, plural: str, group
     served.strategy.default(obj)
     obj["spec"] = {**obj.get("spec", {}), **({"clusterIP": "None"} if plural == "services" else {})}
     key = Key(served.resource, "default", "x")
-    assert (await writing.update(core.api, served, key, lambda _: obj, WriteOptions(), SYSTEM)).created
+    assert (await update(core.api, Write(served, key, SYSTEM, WriteOptions(), replacing(obj)))).created
+
+
+async def test_a_write_for_another_uid_is_refused(core: Any) -> None:
+    made = await core.create("configmaps", {"metadata": {"name": "c"}})
+    key = Key("configmaps", "default", "c")
+
+    def write(uid: str) -> Write:
+        change = in_place(lambda obj: obj.update(data={"a": uid}))
+        return Write(core.served("configmaps"), key, SYSTEM, WriteOptions(), change, uid=uid)
+
+    with pytest.raises(StatusError, match="Precondition failed: UID in precondition: other") as found:
+        await update(core.api, write("other"))
+    assert found.value.code == 409
+    uid = made["metadata"]["uid"]
+    assert (await update(core.api, write(uid))).obj["data"] == {"a": uid}
+
+
+async def test_what_is_not_canonical_is_stored_again_by_a_write_that_changes_nothing(server: VirtualServer) -> None:
+    # The empty map vanishes when the object is read: the second apply brings nothing new and stores it all the same.
+    path = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/r"
+    pod = {"spec": {"containers": [{"name": "node"}]}}
+    job = {"name": "node", "template": {"spec": {"template": pod}}}
+    spec = {"template": {"spec": {"replicatedJobs": [job]}}}
+    body = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime", "spec": spec}
+    plain, odd = {**body, "metadata": {"name": "r"}}, {**body, "metadata": {"name": "r", "labels": {"a": None}}}
+
+    async def apply(config: Any) -> str:
+        request = Request("PATCH", path, (("fieldManager", "m"),), json.dumps(config).encode(), APPLY_PATCH)
+        answer = await server.client.transport.send(request, deadline=1.0)
+        assert answer.status in (200, 201), answer.body
+        return str(json.loads(answer.body)["metadata"]["resourceVersion"])
+
+    first = await apply(odd)
+    second = await apply(odd)
+    assert second != first
+    settled = await apply(plain)
+    assert await apply(plain) == settled
+    await server.client.delete(CLUSTER_TRAINING_RUNTIMES, "r")
+    assert server.server.api.uncanonical == {}
+
+
+def test_configurations_used_last_are_kept() -> None:
+    cache, parsed = AppliedCache(), []
+    manager = FieldManager(UNTYPED, "v1", "Thing")
+
+    def get(body: bytes) -> ParsedApply:
+        def parse() -> ParsedApply:
+            parsed.append(body)
+            return ParsedApply(manager.prepare({"metadata": {"name": body.decode()[:20]}}), [])
+
+        return cache.get(manager, body, parse)
+
+    assert get(b"a") is get(b"a")
+    for number in range(127):
+        get(b"%d" % number)
+    get(b"a")
+    get(b"one more")  # the oldest goes for it, and that is not the one just used
+    get(b"a")
+    get(b"0")
+    get(b"x" * 100_000)
+    get(b"x" * 100_000)  # too large to keep
+    assert [body for body in parsed if parsed.count(body) > 1] == [b"0", b"0", b"x" * 100_000, b"x" * 100_000]

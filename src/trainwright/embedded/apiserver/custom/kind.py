@@ -1,22 +1,14 @@
-"""Types that CRDs declare: from a stored CustomResourceDefinition to served types, and their end.
-
-In: events of CRDs. Out: the registry's custom types. Conversion between versions is `None`: only apiVersion changes.
-"""
+"""The rules that one version of a CRD declares for its objects."""
 
 from __future__ import annotations
 
 import copy
-import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trainwright.embedded.apiserver.custom import jsonpath
 from trainwright.embedded.apiserver.custom.embeddedobjects import EmbeddedObjects, check_metadata
-from trainwright.embedded.apiserver.fieldmanager.nodes import object_node
-from trainwright.embedded.apiserver.http.age import age_of
-from trainwright.embedded.apiserver.http.tables import NAME, age
 from trainwright.embedded.apiserver.http.warnings import warn
-from trainwright.embedded.apiserver.types import Column, Strategy, Type
+from trainwright.embedded.apiserver.types import Strategy
 from trainwright.schema import errors as field
 from trainwright.schema.custom_resource import check_create, check_status_update, check_update
 from trainwright.schema.errors import FieldError
@@ -24,17 +16,9 @@ from trainwright.schema.gotext import plain_text, type_text
 from trainwright.schema.jsonobject import Json
 from trainwright.schema.structural import StructuralSchema
 
-if TYPE_CHECKING:
-    pass
 
-log = logging.getLogger(__name__)
-CRDS = "customresourcedefinitions.apiextensions.k8s.io"
-ENDING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
-VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
-
-
-class CustomStrategy(Strategy):
-    """The rules a CRD version declares."""
+class CustomKind(Strategy):
+    """What the schema, the subresources and the selectable fields of a version say."""
 
     unconditional_update = False
     tracks_generation = True
@@ -94,8 +78,6 @@ class CustomStrategy(Strategy):
     def generation_content(self, obj: Json) -> Any:
         skipped = ("metadata", "status") if self.has_status else ("metadata",)
         return {name: value for name, value in obj.items() if name not in skipped}
-
-    # ------------------------------------------------------------------------------------------------ rules
 
     def _type_faults(self, obj: Json) -> list[FieldError]:
         found: list[FieldError] = []
@@ -195,127 +177,3 @@ def applied_nulls(schema: StructuralSchema, value: Any, *, root: bool = True) ->
         for entry in value:
             found += applied_nulls(schema.items, entry, root=False)
     return found
-
-
-# ---------------------------------------------------------------------------------------------------------- types
-
-
-def types_of(crd: Json) -> list[Type]:
-    """The served versions of a CRD, storage version included only if served."""
-    return [_type(crd, version) for version in crd["spec"]["versions"] if version.get("served")]
-
-
-def _type(crd: Json, version: Json) -> Type:
-    spec, names = crd["spec"], crd["spec"]["names"]
-    group = spec["group"]
-    api_version = f"{group}/{version['name']}"
-    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
-    declared = version.get("subresources") or {}
-    subresources: dict[str, Any] = {}
-    verbs = ["get", "patch", "update"]
-    if declared.get("status") is not None:
-        subresources["status"] = {"verbs": verbs}
-    if declared.get("scale") is not None:
-        paths = declared["scale"]
-        subresources["scale"] = {
-            "verbs": verbs,
-            "group": "autoscaling",
-            "version": "v1",
-            "kind": "Scale",
-            "paths": paths,
-        }
-    selectable = [entry["jsonPath"] for entry in version.get("selectableFields") or ()]
-    strategy = CustomStrategy(
-        names["kind"],
-        api_version,
-        schema,
-        status="status" in subresources,
-        selectable=selectable,
-        scale=declared.get("scale") or {},
-    )
-    return Type(
-        group=group,
-        version=version["name"],
-        plural=names["plural"],
-        singular=names.get("singular") or names["kind"].lower(),
-        kind=names["kind"],
-        list_kind=names.get("listKind") or f"{names['kind']}List",
-        namespaced=spec.get("scope") == "Namespaced",
-        strategy=strategy,
-        short_names=tuple(names.get("shortNames") or ()),
-        categories=tuple(names.get("categories") or ()),
-        # An object may still be changed, so that its finalizers can go, but discovery tells only of its end.
-        verbs=ENDING_VERBS if crd["metadata"].get("deletionTimestamp") else VERBS,
-        subresources=subresources,
-        custom=True,
-        sibling_versions=tuple(f"{group}/{entry['name']}" for entry in spec["versions"]),
-        deprecation=_deprecation(api_version, names["kind"], version),
-        columns=_columns(version),
-        make_node=lambda: object_node(schema),
-        schema=lambda: schema,
-        from_storage=_from_storage(crd, version, strategy.schema),
-    )
-
-
-def _from_storage(crd: Json, version: Json, schema: StructuralSchema) -> Callable[[Json], Json] | None:
-    """How stored objects are read: as the storage version has them, whichever version is asked for.
-
-    With one schema for all that ever was, they are already.
-    """
-    versions = crd["spec"]["versions"]
-    stored = next((entry for entry in versions if entry.get("storage")), version)
-    if (crd["metadata"].get("generation") or 1) == 1 and stored.get("schema") == version.get("schema"):
-        return None
-    if stored is not version:
-        schema = StructuralSchema.compile((stored.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"})
-
-    def read(obj: Json) -> Json:
-        schema.prune(obj)
-        schema.default(obj)
-        return obj
-
-    return read
-
-
-def _deprecation(api_version: str, kind: str, version: Json) -> str:
-    if not version.get("deprecated"):
-        return ""
-    return str(version.get("deprecationWarning") or f"{api_version} {kind} is deprecated")
-
-
-def _columns(version: Json) -> tuple[Column, ...]:
-    declared = version.get("additionalPrinterColumns")
-    if not declared:
-        return (NAME, Column("Age", "date", age))
-    return (NAME, *(_column(entry) for entry in declared))
-
-
-def _column(entry: Json) -> Column:
-    kind, path = entry["type"], entry["jsonPath"]
-
-    def cell(obj: Json, now: float) -> Any:
-        try:
-            values = jsonpath.find(path, obj)
-        except jsonpath.JsonPathError:
-            return None
-        return _cell(values[0], kind, now) if values else None
-
-    return Column(
-        entry["name"], kind, cell, entry.get("format", ""), entry.get("description", ""), entry.get("priority", 0)
-    )
-
-
-def _cell(value: Any, kind: str, now: float) -> Any:
-    if kind == "date":
-        return age_of(value, now) if isinstance(value, str) else "<unknown>"
-    if kind == "integer":
-        return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-    if kind == "number":
-        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-    if kind == "boolean":
-        return value if isinstance(value, bool) else None
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return jsonpath.text(value)

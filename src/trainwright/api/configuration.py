@@ -121,10 +121,6 @@ class Configuration(_Strict, frozen=True, forbid_unknown_fields=True, rename="ca
     def reports_progress(self) -> bool:
         return self.feature_gates.get(PROGRESS_GATE, self.feature_gates.get("AllAlpha", GATES[PROGRESS_GATE]))
 
-    @property
-    def elects(self) -> bool:
-        return self.leader_election is not None and self.leader_election.leader_elect
-
     def workers(self, group_kind: str) -> int:
         return self.controller.group_kind_concurrency.get(group_kind, 1)
 

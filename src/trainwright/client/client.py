@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -23,7 +23,7 @@ from trainwright.client import requests
 from trainwright.client.aio import HttpTransport
 from trainwright.client.errors import DecodeError, Status, error_of, error_of_answer
 from trainwright.client.kubeconfig import Connection
-from trainwright.client.requests import DeleteOptions, Request
+from trainwright.client.requests import DeleteOptions, Request, Selection, WriteChecks, WriteOptions
 from trainwright.client.servertime import ServerTime
 from trainwright.client.transport import Answer, Stream, Transport
 from trainwright.schema.jsonobject import Json
@@ -38,7 +38,6 @@ PAGE_SIZE = 500
 class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
-    remaining_item_count: int | None = None
 
 
 class ObjectList(msgspec.Struct, Generic[T]):
@@ -135,10 +134,8 @@ class Client:
         resource: Resource,
         namespace: str | None = None,
         *,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        resource_version: str | None = None,
         page_size: int | None = PAGE_SIZE,
+        **selection: Unpack[Selection],
     ) -> ObjectList[Json]: ...
     @overload
     async def list(
@@ -146,38 +143,27 @@ class Client:
         resource: Resource,
         namespace: str | None = None,
         *,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        resource_version: str | None = None,
-        page_size: int | None = PAGE_SIZE,
         decode: type[T],
         metadata_only: bool = False,
+        page_size: int | None = PAGE_SIZE,
+        **selection: Unpack[Selection],
     ) -> ObjectList[T]: ...
     async def list(
         self,
         resource: Resource,
         namespace: str | None = None,
         *,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        resource_version: str | None = None,
-        page_size: int | None = PAGE_SIZE,
         decode: Any = Json,
         metadata_only: bool = False,
+        page_size: int | None = PAGE_SIZE,
+        **selection: Unpack[Selection],
     ) -> ObjectList[Any]:
         """All objects, in one namespace or in all, page by page; `Expired` when a page's token has become too old."""
         items: list[Any] = []
         token: str | None = None
         while True:
             request = requests.list_page(
-                resource,
-                namespace,
-                label_selector=label_selector,
-                field_selector=field_selector,
-                limit=page_size,
-                continue_token=token,
-                resource_version=resource_version,
-                metadata=metadata_only,
+                resource, namespace, limit=page_size, continue_token=token, metadata=metadata_only, **selection
             )
             page: ObjectList[Any] = await self._send(request, ObjectList[decode])
             items += page.items or ()
@@ -191,13 +177,11 @@ class Client:
         resource: Resource,
         namespace: str | None = None,
         *,
-        resource_version: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
         timeout_seconds: int | None = None,
         idle_seconds: float = WATCH_IDLE_SECONDS,
         decode: Any = Json,
         metadata_only: bool = False,
+        **selection: Unpack[Selection],
     ) -> AsyncIterator[AsyncIterator[WatchEvent[Any]]]:
         """An open watch: `async with client.watch(…) as events: async for event in events: …`.
 
@@ -205,13 +189,7 @@ class Client:
         too old.
         """
         request = requests.watch(
-            resource,
-            namespace,
-            resource_version=resource_version,
-            label_selector=label_selector,
-            field_selector=field_selector,
-            timeout_seconds=timeout_seconds,
-            metadata=metadata_only,
+            resource, namespace, timeout_seconds=timeout_seconds, metadata=metadata_only, **selection
         )
         async with self._stream(request, idle_seconds) as stream:
             yield self._events(stream, self._decoder(decode))
@@ -230,17 +208,12 @@ class Client:
         *,
         name: str | None = None,
         subresource: str | None = None,
-        field_manager: str | None = None,
-        field_validation: str | None = None,
-        dry_run: bool = False,
         decode: Any = Json,
+        **options: Unpack[WriteOptions],
     ) -> Any:
         """POST. `name` and `subresource` together post to a subresource, such as a pod's binding."""
         path = requests.path_of(resource, namespace, name, subresource)
-        request = requests.write(
-            "POST", path, body, field_manager=field_manager, field_validation=field_validation, dry_run=dry_run
-        )
-        return await self._send(request, decode)
+        return await self._send(requests.write("POST", path, body, **options), decode)
 
     async def update(
         self,
@@ -250,17 +223,12 @@ class Client:
         name: str,
         namespace: str | None = None,
         subresource: str | None = None,
-        field_manager: str | None = None,
-        field_validation: str | None = None,
-        dry_run: bool = False,
         decode: Any = Json,
+        **options: Unpack[WriteOptions],
     ) -> Any:
         """PUT. A `resourceVersion` in the body makes it fail with `Conflict` when the object has changed since."""
         path = requests.path_of(resource, namespace, name, subresource)
-        request = requests.write(
-            "PUT", path, body, field_manager=field_manager, field_validation=field_validation, dry_run=dry_run
-        )
-        return await self._send(request, decode)
+        return await self._send(requests.write("PUT", path, body, **options), decode)
 
     async def apply(
         self,
@@ -272,9 +240,8 @@ class Client:
         field_manager: str,
         force: bool = True,
         subresource: str | None = None,
-        field_validation: str | None = None,
-        dry_run: bool = False,
         decode: Any = Json,
+        **checks: Unpack[WriteChecks],
     ) -> Any:
         """Server-side apply of exactly the fields in `body`, as `field_manager`."""
         path = requests.path_of(resource, namespace, name, subresource)
@@ -283,10 +250,9 @@ class Client:
             path,
             body,
             content_type=requests.APPLY_PATCH,
-            field_manager=field_manager,
-            field_validation=field_validation,
             force=force,
-            dry_run=dry_run,
+            field_manager=field_manager,
+            **checks,
         )
         return await self._send(request, decode)
 
@@ -299,22 +265,12 @@ class Client:
         namespace: str | None = None,
         content_type: str = requests.MERGE_PATCH,
         subresource: str | None = None,
-        field_manager: str | None = None,
-        field_validation: str | None = None,
-        dry_run: bool = False,
         decode: Any = Json,
+        **options: Unpack[WriteOptions],
     ) -> Any:
         """A merge patch, or with `content_type` a JSON patch or a strategic merge patch."""
         path = requests.path_of(resource, namespace, name, subresource)
-        request = requests.write(
-            "PATCH",
-            path,
-            body,
-            content_type=content_type,
-            field_manager=field_manager,
-            field_validation=field_validation,
-            dry_run=dry_run,
-        )
+        request = requests.write("PATCH", path, body, content_type=content_type, **options)
         return await self._send(request, decode)
 
     async def delete(
@@ -322,21 +278,6 @@ class Client:
     ) -> Json:
         """DELETE, bound to a uid and version where `options` say so. The answer is a Status, or the object."""
         answer: Json = await self._send(requests.delete(resource, name, namespace, options or DeleteOptions()), Json)
-        return answer
-
-    async def delete_all(
-        self,
-        resource: Resource,
-        namespace: str | None = None,
-        *,
-        label_selector: str | None = None,
-        options: DeleteOptions | None = None,
-    ) -> Json:
-        """DELETE of a collection, in one namespace."""
-        query = requests.query_of({"labelSelector": label_selector})
-        answer: Json = await self._send(
-            requests.delete(resource, None, namespace, options or DeleteOptions(), query), Json
-        )
         return answer
 
     # Logs

@@ -8,8 +8,8 @@ refuses them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypedDict, Unpack
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -115,26 +115,55 @@ def get(resource: Resource, name: str, namespace: str | None, subresource: str |
     return Request("GET", path_of(resource, namespace, name, subresource), accept=accept)
 
 
+class Selection(TypedDict, total=False):
+    """Which objects a list or a watch is about."""
+
+    label_selector: str | None
+    field_selector: str | None
+    resource_version: str | None
+
+
+class WriteChecks(TypedDict, total=False):
+    """How a write is checked. `field_validation` is Strict, Warn or Ignore; a dry run stores nothing."""
+
+    field_validation: str | None
+    dry_run: bool
+
+
+class WriteOptions(WriteChecks, total=False):
+    """How a write is checked, and who makes it."""
+
+    field_manager: str | None
+
+
+_SELECTION = {
+    "label_selector": "labelSelector",
+    "field_selector": "fieldSelector",
+    "resource_version": "resourceVersion",
+}
+_WRITE_OPTIONS = {"field_manager": "fieldManager", "field_validation": "fieldValidation", "dry_run": "dryRun"}
+
+
+def _named(names: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options under the names they have in a query. One that nobody knows is a mistake, not a wider selection."""
+    if unknown := given.keys() - names.keys():
+        raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
+    return {name: given.get(option) for option, name in names.items()}
+
+
 def list_page(
     resource: Resource,
     namespace: str | None,
     *,
-    label_selector: str | None,
-    field_selector: str | None,
     limit: int | None,
     continue_token: str | None,
-    resource_version: str | None,
     metadata: bool,
+    **selection: Unpack[Selection],
 ) -> Request:
-    query = query_of(
-        {
-            "labelSelector": label_selector,
-            "fieldSelector": field_selector,
-            "limit": limit,
-            "continue": continue_token,
-            "resourceVersion": None if continue_token else resource_version,
-        }
-    )
+    options = _named(_SELECTION, selection) | {"limit": limit, "continue": continue_token}
+    if continue_token:
+        options["resourceVersion"] = None  # the token carries it
+    query = query_of(options)
     accept = METADATA_ONLY_LIST if metadata else JSON_TYPE
     return Request("GET", path_of(resource, namespace), query, accept=accept)
 
@@ -143,22 +172,12 @@ def watch(
     resource: Resource,
     namespace: str | None,
     *,
-    resource_version: str | None,
-    label_selector: str | None,
-    field_selector: str | None,
     timeout_seconds: int | None,
     metadata: bool,
+    **selection: Unpack[Selection],
 ) -> Request:
-    query = query_of(
-        {
-            "watch": True,
-            "allowWatchBookmarks": True,
-            "resourceVersion": resource_version,
-            "labelSelector": label_selector,
-            "fieldSelector": field_selector,
-            "timeoutSeconds": timeout_seconds,
-        }
-    )
+    options = {"watch": True, "allowWatchBookmarks": True, "timeoutSeconds": timeout_seconds}
+    query = query_of(options | _named(_SELECTION, selection))
     accept = METADATA_ONLY if metadata else JSON_TYPE
     return Request("GET", path_of(resource, namespace), query, accept=accept)
 
@@ -169,34 +188,24 @@ def write(
     body: Any,
     *,
     content_type: str = JSON_TYPE,
-    field_manager: str | None = None,
-    field_validation: str | None = None,
     force: bool | None = None,
-    dry_run: bool = False,
+    **options: Unpack[WriteOptions],
 ) -> Request:
     """A create (POST), replace (PUT) or patch (PATCH). `body` is encoded here, unless it is bytes already."""
-    query = query_of(
-        {
-            "fieldManager": field_manager,
-            "fieldValidation": field_validation,
-            "force": force,
-            "dryRun": "All" if dry_run else None,
-        }
-    )
+    named = _named(_WRITE_OPTIONS, options)
+    query = query_of({**named, "dryRun": "All" if named["dryRun"] else None, "force": force})
     encoded = body if isinstance(body, bytes) else msgspec.json.encode(body)
     return Request(method, path, query, encoded, content_type)
 
 
-def delete(
-    resource: Resource, name: str | None, namespace: str | None, options: DeleteOptions, query: Query = ()
-) -> Request:
-    return Request("DELETE", path_of(resource, namespace, name), query, options.body())
+def delete(resource: Resource, name: str, namespace: str | None, options: DeleteOptions) -> Request:
+    return Request("DELETE", path_of(resource, namespace, name), (), options.body())
 
 
-def raw(path: str, query: Iterable[tuple[str, str]] = ()) -> Request:
+def raw(path: str) -> Request:
     """A GET of a path that is no resource: `/version`, `/healthz`, discovery documents."""
     if not path.startswith("/"):
         raise RequestError(f"the path {path!r} must begin with '/'")
     if any(part in (".", "..") for part in path.split("/")):
         raise RequestError(f"the path {path!r} may not contain '.' or '..' as a part")
-    return Request("GET", quote(path, safe="/-._~:%"), tuple(query))
+    return Request("GET", quote(path, safe="/-._~:%"))

@@ -20,7 +20,7 @@ def test_nothing_said_means_the_defaults(text: str) -> None:
     assert it == Configuration()
     assert (it.webhook.port, it.metrics.bind_address, it.health.health_probe_bind_address) == (9443, ":8443", ":8081")
     assert (it.client_connection.qps, it.client_connection.burst) == (50, 100)
-    assert not it.elects
+    assert it.leader_election is None
     assert not it.reports_progress
 
 
@@ -95,5 +95,6 @@ def test_a_file_that_cannot_be_read_is_told_by_its_path(tmp_path: Path) -> None:
 def test_the_shipped_configuration_can_be_read() -> None:
     shipped = Path(trainwright.__file__).parent / "manifests/base/manager/controller_manager_config.yaml"
     it = read_configuration(shipped)
-    assert it.elects
+    assert it.leader_election is not None
+    assert it.leader_election.leader_elect
     assert it.workers("TrainJob.trainer.kubeflow.org") == 5

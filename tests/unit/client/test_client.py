@@ -140,6 +140,14 @@ class Thin(msgspec.Struct):
     metadata: Meta
 
 
+async def test_an_option_that_is_misspelt_is_refused_and_does_not_widen_the_selection(
+    server: Server, client: Client
+) -> None:
+    with pytest.raises(TypeError, match="unknown options: lable_selector"):
+        await client.list(PODS, lable_selector="a=b")  # type: ignore[call-overload]
+    assert server.seen == []
+
+
 async def test_objects_are_decoded_into_the_type_asked_for(server: Server, client: Client) -> None:
     server.answers(200, {"metadata": {"resourceVersion": "1"}, "items": [{"metadata": {"name": "x"}, "more": 1}]})
     found = await client.list(PODS, "ns", decode=Thin)

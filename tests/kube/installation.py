@@ -17,6 +17,7 @@ from trainwright.client import Client
 from trainwright.operator.certificates import Policy
 from trainwright.operator.configfile import parse
 from trainwright.operator.manager import Operator
+from trainwright.operator.settings import Settings
 from trainwright.schema.jsonobject import Json
 from trainwright.testing.controlplane import RealControlPlane, documents
 from trainwright.testing.operators import OperatorInThread
@@ -97,14 +98,14 @@ class Installation:
         return OperatorInThread(self.kubeconfig, make=self.make)
 
     def make(self, client: Client) -> Operator:
-        return Operator(
-            client,
-            parse(self.configuration()),
+        settings = Settings(
+            configuration=parse(self.configuration()),
             namespace=NAMESPACE,
             identity=f"operator-{id(client)}",
-            policy=self.policy,
+            certificates=self.policy,
             unused_revision_seconds=1.0,
         )
+        return Operator(client, settings)
 
     def configuration(self) -> str:
         """The shipped one, with addresses of this machine and a lease that suits the test."""

@@ -54,6 +54,7 @@ from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.node.node import LocalNode, NodeConfig
 from trainwright.embedded.workloads.controllers import workload_controllers
 from trainwright.operator.manager import Operator
+from trainwright.operator.settings import Settings
 
 LOOPBACK = "127.0.0.1"
 _SERVICE = f"{shipped.OPERATOR_SERVICE}.{SYSTEM_NAMESPACE}.svc"
@@ -98,7 +99,8 @@ async def _serve(cluster: ClusterDirectory, port: int, ready: Callable[[], None]
             await server.install(shipped.runtimes())
             async with Client.to(kubeconfig.load(server.kubeconfig)) as client:
                 configuration = _operator_configuration(server, directory, progress.getsockname()[1])
-                operator = Operator(client, configuration, listeners={"webhook": webhook, "progress": progress})
+                listeners = {"webhook": webhook, "progress": progress}
+                operator = Operator(client, Settings(configuration=configuration), listeners=listeners)
                 node = LocalNode(client, _node_configuration(server, cluster.path))
                 workloads = Manager(client, workload_controllers(client))
                 await _run(operator, workloads, node, ready, stopped)

@@ -11,5 +11,7 @@ Where things are, in the order a TrainJob meets them:
     progress, reports, tokens     what training code reports, and who may
     certificates → rotation       what the Secret should hold, and that it does; `serving` uses it
     metrics, lifecycle, endpoints what is told to Prometheus and to probes
-    configfile, manager, run      the file, the wiring, the process
+    controllers, servers          what wakes each reconciler; where each HTTP server listens
+    reloading                     the plugins in force, and their files when they change
+    configfile, settings, manager, run    the file, what follows from it, the wiring, the process
 """

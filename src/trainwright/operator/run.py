@@ -25,6 +25,7 @@ from trainwright.operator.certificates import Policy
 from trainwright.operator.configfile import parse
 from trainwright.operator.manager import Operator
 from trainwright.operator.metrics import Counted, OperatorMetrics
+from trainwright.operator.settings import Settings
 from trainwright.pipeline import PipelineError
 
 log = logging.getLogger(__name__)
@@ -106,15 +107,13 @@ async def _run(
         client = direct
         if limits.qps > 0:
             client = Client(RateLimited(transport, qps=limits.qps, burst=limits.burst))
-        operator = Operator(
-            client,
-            configuration,
-            direct=direct,
+        settings = Settings(
+            configuration=configuration,
             namespace=namespace or operator_namespace(),
             identity=identity or f"{socket.gethostname()}_{os.getpid()}",
-            metrics=metrics,
-            policy=policy,
+            certificates=policy,
         )
+        operator = Operator(client, settings, direct=direct, metrics=metrics)
         return await _until_signal(operator)
 
 

@@ -77,9 +77,11 @@ class TrainJobReconciler:
         except NotYetListed:
             return Done()  # the list wakes every job
         except WorkloadUnknown as error:
-            if job.is_finished:
-                return await self._ending.clean_up(job, None)
-            return await self._explain(job, None, error)
+            if not job.is_finished:
+                return await self._explain(job, None, error)
+            outcome = await self._ending.clean_up(job, None)
+            within = outcome.seconds if isinstance(outcome, After) else None
+            raise NotYet(str(error), within=within) from error  # whether it runs on is not known
         if job.is_finished:
             self._converged.forget(key)
             await self._write_status(job, workload)

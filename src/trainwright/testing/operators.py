@@ -92,6 +92,5 @@ class OperatorInThread:
         OperatorInThread.transports.append((self._kubeconfig, self.transport))
         async with Client(self.transport) as client:
             self.operator = self._make(client)
-            async with self.operator:
-                self._up.set()
-                await self.operator.run()
+            self._up.set()
+            await self.operator.run()

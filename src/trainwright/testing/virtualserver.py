@@ -2,7 +2,7 @@
 
     async with VirtualServer() as server:
         await server.admin.create(TRAIN_JOBS, job, "default")
-        operator = Operator(server.client, configuration, clock=server.clock)
+        operator = Operator(server.client, settings, clock=server.clock)
         ...
         await server.clock.advance(60)                       # no test ever sleeps
         assert server.get(JOB_SETS, "job") is not None       # what is stored, without a request

@@ -23,6 +23,7 @@ from trainwright.api.configuration import PluginsConfig, local
 from trainwright.api.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, JOBS, PODS, TRAIN_JOBS
 from trainwright.embedded.manifests import objects
 from trainwright.operator.manager import Operator
+from trainwright.operator.settings import Settings
 from trainwright.schema.jsonobject import Json
 
 PLAINJOB = Path(__file__).parents[3] / "examples" / "plugins" / "plainjob" / "trainwright_plainjob.py"
@@ -31,7 +32,7 @@ PLAINJOB = Path(__file__).parents[3] / "examples" / "plugins" / "plainjob" / "tr
 @asynccontextmanager
 async def running_operator(cluster: Cluster, plugins: Path) -> AsyncIterator[Operator]:
     configuration = msgspec.structs.replace(local(), plugins=PluginsConfig(directory=str(plugins)))
-    operator = Operator(cluster.client, configuration)
+    operator = Operator(cluster.client, Settings(configuration=configuration))
     task = asyncio.create_task(operator.run())
     try:
         while not operator.is_ready:

@@ -31,6 +31,7 @@ from trainwright.api.resources import (
 from trainwright.client import Client, HttpTransport, NotFound, kubeconfig
 from trainwright.embedded.apiserver import ApiServer
 from trainwright.operator.manager import Operator
+from trainwright.operator.settings import Settings
 from trainwright.schema.jsonobject import Json
 from trainwright.testing.faults import Crash, DropAfter, DropBefore, Fault, FaultyTransport, Rule
 
@@ -52,7 +53,7 @@ class Cluster:
     async def operator(self, *rules: Rule) -> AsyncIterator[FaultyTransport]:
         transport = FaultyTransport(HttpTransport(kubeconfig.load(self.server.kubeconfig)), list(rules))
         async with Client(transport) as client:
-            operator = Operator(client, unused_revision_seconds=3600.0)
+            operator = Operator(client, Settings(unused_revision_seconds=3600.0))
             task = asyncio.create_task(operator.run())
             while not operator.is_ready and not transport.crashed.is_set():
                 await asyncio.sleep(0.02)

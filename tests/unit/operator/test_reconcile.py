@@ -17,8 +17,6 @@ from trainwright.client.errors import UnknownOutcome
 from trainwright.client.requests import APPLY_PATCH, MERGE_PATCH, Request
 from trainwright.client.servertime import ServerTime
 from trainwright.operator.certificates import Policy, next_material
-from trainwright.operator.manager import Operator
-from trainwright.plugins import load
 from trainwright.testing.processes import free_port
 from unit.operator.memory_api import Failure
 from unit.operator.world import World, mpi_runtime, runtime, train_job
@@ -672,10 +670,7 @@ async def test_a_plugin_that_raises_harms_its_own_job_only() -> None:
             if job.metadata.name == "bad":  # type: ignore[attr-defined]
                 raise ZeroDivisionError("a bug of mine")
 
-    world = World()
-    world.operator = Operator(
-        world.client, world.configuration, clock=world.clock, framework=load(discovered={"explodes": Explodes})
-    )
+    world = World(None, Explodes())
     world.api.add("clustertrainingruntimes", runtime(), "")
     async with world:
         for name in ("bad", "good"):

@@ -12,6 +12,7 @@ from trainwright.client import Client
 from trainwright.client.servertime import ServerTime
 from trainwright.controlloop import VirtualClock
 from trainwright.operator.manager import Operator
+from trainwright.operator.settings import Settings
 from trainwright.plugins import load
 from trainwright.schema.jsonobject import Json
 from unit.operator.memory_api import MemoryApi
@@ -30,7 +31,9 @@ class World:
 
     def start_operator(self) -> None:
         framework = load(discovered=self._plugins) if self._plugins else None
-        self.operator = Operator(self.client, self.configuration, clock=self.clock, framework=framework)
+        self.operator = Operator(
+            self.client, Settings(configuration=self.configuration), clock=self.clock, framework=framework
+        )
 
     async def __aenter__(self) -> World:
         self._task = asyncio.create_task(self.operator.run())

@@ -1,0 +1,114 @@
+"""The operator's controllers: what each is woken by, and how many workers it has.
+
+In: a client, the settings and the kinds that plugins name. Out: `all`, for a `Manager` to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from trainwright.api.metadata import PartialObjectMetadata
+from trainwright.client import Client
+from trainwright.clock import Clock
+from trainwright.controlloop import (
+    Controller,
+    Key,
+    Metrics,
+    Reconcile,
+    Source,
+    Watches,
+    controlled_by,
+    itself,
+    key_of,
+)
+from trainwright.controlloop.source import KeysOf
+from trainwright.operator import pruner, trainjob
+from trainwright.operator.guard import RuntimeGuard
+from trainwright.operator.keys import GeneratedKeys
+from trainwright.operator.kinds import Kinds
+from trainwright.operator.pruner import RevisionPruner
+from trainwright.operator.settings import Settings
+from trainwright.operator.trainjob import TrainJobReconciler
+from trainwright.operator.views import BY_RUNTIME, Views
+from trainwright.pipeline import Watch
+
+
+class Controllers:
+    """`ca_certificate` gives the authority that pods trust when they report progress."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        kinds: Kinds,
+        *,
+        ca_certificate: Callable[[], str],
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        self.views = Views()
+        self._client = client
+        self._settings = settings
+        self._clock = clock
+        self._metrics = metrics
+        reconciler = TrainJobReconciler(client, self.views, kinds, GeneratedKeys(), ca_certificate=ca_certificate)
+        self._train_jobs = self._train_job_controller(reconciler)
+        self.all = [self._train_jobs, self._revision_controller(), *self._runtime_controllers()]
+        kinds.attach(self._follow)
+
+    def look_at_all_jobs(self) -> None:
+        """What any unfinished job may depend on has changed: plugins, a kind that came or went, the CA."""
+        for job in self.views.jobs.store:
+            if not job.is_finished:
+                self._train_jobs.add(key_of(job))
+
+    def controller(self, name: str, reconcile: Reconcile, watches: list[Watches], *, kind: str = "") -> Controller:
+        workers = self._settings.configuration.workers(kind)
+        return Controller(name, reconcile, watches, workers=workers, clock=self._clock, metrics=self._metrics)
+
+    def _follow(self, watch: Watch, source: Source[Any]) -> None:
+        self._train_jobs.listen_to(Watches(source, _train_jobs_of))
+        source.listen_answers(self.look_at_all_jobs)
+
+    def _train_job_controller(self, reconciler: TrainJobReconciler) -> Controller:
+        views = self.views
+        return self.controller(
+            trainjob.CONTROLLER,
+            reconciler.reconcile,
+            [
+                Watches(views.jobs),
+                Watches(views.runtimes, self._unfinished_jobs_of("TrainingRuntime")),
+                Watches(views.cluster_runtimes, self._unfinished_jobs_of("ClusterTrainingRuntime")),
+            ],
+            kind="TrainJob.trainer.kubeflow.org",
+        )
+
+    def _unfinished_jobs_of(self, kind: str) -> KeysOf:
+        def keys_of(runtime: PartialObjectMetadata) -> Iterable[Key]:
+            name = f"{kind}/{runtime.metadata.namespace}/{runtime.metadata.name}"
+            return [key_of(job) for job in self.views.jobs.store.by(BY_RUNTIME, name) if not job.is_finished]
+
+        return keys_of
+
+    def _revision_controller(self) -> Controller:
+        seconds = self._settings.unused_revision_seconds
+        prune = RevisionPruner(self._client, self.views, self._clock, unused_seconds=seconds)
+        watches = [Watches(self.views.revisions), Watches(self.views.jobs, prune.revisions_of)]
+        return self.controller(pruner.CONTROLLER, prune.reconcile, watches)
+
+    def _runtime_controllers(self) -> Iterable[Controller]:
+        enabled = self._settings.configuration.runtime_guard.enable
+        for source in (self.views.runtimes, self.views.cluster_runtimes):
+            guard = RuntimeGuard(self._client, self.views, source, enabled=enabled)
+            watches = [Watches(source), Watches(self.views.jobs, guard.runtimes_of)]
+            kind = f"{guard.resource.kind}.{guard.resource.group}"
+            yield self.controller(guard.name, guard.reconcile, watches, kind=kind)
+
+
+_owner = controlled_by("TrainJob")
+
+
+def _train_jobs_of(thing: Any) -> Iterable[Key]:
+    """The TrainJob that controls an object, and the one whose name it has: that one may wait for the name."""
+    return {*_owner(thing), *itself(thing)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import yaml
 import trainwright
 from kube.conftest import BuiltPrograms
 from kubectl.kubectl import Kubectl
+from trainwright.operator.configfile import parse
 from trainwright.schema.jsonobject import Json
 from trainwright.testing.controlplane import RealControlPlane, documents
 from trainwright.testing.grants import grants
@@ -92,3 +94,26 @@ def test_its_webhooks_look_at_our_own_kinds_only(kubectl: Kubectl, overlay: Path
             assert webhook["failurePolicy"] == "Fail"
             assert webhook["sideEffects"] == "None"
             assert webhook.get("timeoutSeconds", 10) <= 10
+
+
+def test_a_directory_of_plugins_is_mounted_where_the_configuration_names_it(kubectl: Kubectl, tmp_path: Path) -> None:
+    """The kustomization that docs/operator.md shows."""
+    shipped = Path(os.path.relpath(MANIFESTS, tmp_path))
+    configuration = (MANIFESTS / "base" / "manager" / "controller_manager_config.yaml").read_text()
+    named = f"{configuration}plugins: {{directory: /etc/trainwright/plugins}}\n"
+    (tmp_path / "controller_manager_config.yaml").write_text(named)
+    generated = {"name": "kubeflow-trainer-config", "namespace": "kubeflow-system", "behavior": "replace"}
+    kustomization = {
+        "resources": [str(shipped / "overlays" / "manager")],
+        "components": [str(shipped / "components" / "plugins")],
+        "configMapGenerator": [{**generated, "files": ["controller_manager_config.yaml"]}],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    items = built(kubectl, tmp_path)
+    [config] = [it for it in of_kind(items, "ConfigMap") if it["metadata"]["name"] == generated["name"]]
+    directory = parse(config["data"]["controller_manager_config.yaml"]).plugins.directory
+    [deployment] = of_kind(items, "Deployment")
+    pod = deployment["spec"]["template"]["spec"]
+    [mount] = [it for it in pod["containers"][0]["volumeMounts"] if it["mountPath"] == directory]
+    [volume] = [it for it in pod["volumes"] if it["name"] == mount["name"]]
+    assert (mount["readOnly"], volume["configMap"]) == (True, {"name": "trainwright-plugins", "optional": True})

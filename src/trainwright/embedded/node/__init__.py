@@ -24,5 +24,5 @@ How to use it:
 from `trainwright.embedded.node.node`. The API server reaches `https://127.0.0.1:<node.port>/containerLogs/…`, as the
 Node object says, with `Authorization: Bearer <token>`.
 
-This file imports nothing: the supervisor passes through it, and a pod's start should cost the standard library only.
+This file imports nothing: every supervisor imports it, and must load the standard library only.
 """

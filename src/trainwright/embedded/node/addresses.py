@@ -7,7 +7,7 @@ host name of one of its pods, and in the variables and flags that the pod declar
 control plane itself serves are named beside the pods. Tier T0 has no /etc/hosts of its own: names of pods become
 127.0.0.1, those of services the service's address.
 
-Pure but for `free_port`, which asks the kernel and chance.
+Pure except for `free_port`, which asks the kernel and chooses at random.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from trainwright.schema.jsonobject import Json
 
 LOOPBACK = "127.0.0.1"
 
-# 127.0.0.0/16 holds resolvers and distributions' own names; above 127.64 nobody has been seen.
+# Resolvers and distributions use addresses in 127.0.0.0/16; nothing known uses those above 127.64.
 _FIRST = (127 << 24) + (64 << 16) + 1
 _COUNT = (64 << 16) - 2
 
-# Below the ports the kernel hands out by itself, so that no outgoing connection takes a job's port first.
+# Below the kernel's ephemeral ports, so that no outgoing connection takes a job's port first.
 _PORTS = range(20000, 32000)
 
 PodDomain = tuple[str, str]
@@ -41,7 +41,7 @@ _PORT_AT_END = re.compile(rf"(.*:)?({_PORT})", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class PodName:
-    """A pod as other pods find it."""
+    """The names and the address by which other pods find a pod."""
 
     namespace: str
     hostname: str
@@ -49,7 +49,7 @@ class PodName:
     address: str
 
     def hosts_line(self) -> str:
-        """The full name first: that is the canonical name a reverse look-up gives."""
+        """The pod's line in /etc/hosts. The full name is first: a reverse look-up returns it as the canonical name."""
         names = [self.hostname]
         if self.subdomain:
             short = f"{self.hostname}.{self.subdomain}"
@@ -58,7 +58,7 @@ class PodName:
 
 
 def hosts_file(pods: Iterable[PodName], services: Mapping[str, str], machine: str) -> str:
-    """A pod's /etc/hosts: its job's pods, the cluster's services by name, then what the machine's own file says."""
+    """A pod's /etc/hosts: its job's pods, the cluster's services by name, then the machine's own file."""
     lines = [pod.hosts_line() for pod in sorted(pods, key=lambda pod: (pod.hostname, pod.address))]
     lines += [f"{address}\t{name}" for name, address in services.items()]
     return "\n".join(
@@ -74,13 +74,13 @@ def host_aliases(pod: Json) -> dict[str, str]:
 
 @dataclass(slots=True)
 class Addresses:
-    """Which pod has which address. One address is never two pods' at once."""
+    """The addresses of the pods. No two pods have the same one."""
 
     taken: dict[str, str] = field(default_factory=dict)
     _next: int = 0
 
     def of(self, uid: str) -> str:
-        """The pod's address, given to it now if it has none."""
+        """The pod's address; a new one if it has none yet."""
         if uid not in self.taken:
             used = set(self.taken.values())
             while (address := _dotted(_FIRST + self._next % _COUNT)) in used:
@@ -99,12 +99,12 @@ def _dotted(number: int) -> str:
 
 @dataclass(slots=True)
 class Ports:
-    """Which port of this machine stands for which port of a job."""
+    """For each job, the ports of this machine that stand for the ports the job names."""
 
     taken: dict[PodDomain, dict[int, int]] = field(default_factory=dict)
 
     def of(self, domain: PodDomain, ports: Iterable[int]) -> dict[int, int]:
-        """The job's ports for those it names, chosen now for those that are new."""
+        """The machine's ports for the ports a job names; new ones are chosen for those it has not named before."""
         mapping = self.taken.setdefault(domain, {})
         for port in ports:
             if port not in mapping:
@@ -119,8 +119,8 @@ class Ports:
 def free_port(used: set[int]) -> int:
     """A port that no process listens on and that is not in `used`.
 
-    From a random place on: the job takes seconds to bind it, and meanwhile another cluster of this machine may look
-    too.
+    The search starts at a random port: the job takes seconds to bind the port it gets, and meanwhile another cluster
+    on this machine may search too.
     """
     first = secrets.randbelow(len(_PORTS))
     for offset in range(len(_PORTS)):
@@ -134,7 +134,7 @@ def _is_free(port: int) -> bool:
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             probe = socket.socket(family)
-        except OSError:  # this machine does without IPv6
+        except OSError:  # no IPv6 on this machine
             continue
         with probe:
             if family == socket.AF_INET6:
@@ -147,7 +147,7 @@ def _is_free(port: int) -> bool:
 
 
 class Rewriter:
-    """Finds and replaces a job's own host names and ports in its variables and arguments, and names of `services`."""
+    """Finds and replaces a job's host names and ports, and names of `services`, in its variables and arguments."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class Rewriter:
         declared: Declarations = NOTHING_DECLARED,
         services: Mapping[str, str] | None = None,
     ) -> None:
-        # A name of the job's service, short or qualified, and perhaps a port after it.
+        # A host name in the job's service, short or qualified, optionally with a port.
         label = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
         qualified = rf"{re.escape(subdomain)}(?:\.{re.escape(namespace)}(?:\.svc(?:\.cluster\.local)?)?)?"
         self._host = (
@@ -201,7 +201,7 @@ class Rewriter:
         return text
 
     def arguments(self, argv: list[str], ports: Mapping[int, int], *, to_loopback: bool) -> list[str]:
-        """The arguments, each as `text`, and those that are the port of the flag before them."""
+        """The arguments, each rewritten as `text` does; so is a port that follows a declared flag as an argument."""
         result = [self.text(argument, ports, to_loopback=to_loopback) for argument in argv]
         for position, flag in enumerate(argv[:-1]):
             if flag in self._flags and re.fullmatch(_PORT, port := argv[position + 1]):
@@ -210,5 +210,5 @@ class Rewriter:
 
 
 def _any_of(words: Iterable[str]) -> str:
-    """A pattern for any of the words, the longest that fits."""
+    """A pattern that matches any of the words, the longest one first."""
     return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))

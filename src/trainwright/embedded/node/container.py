@@ -1,8 +1,8 @@
-"""One container of a pod, as its supervisor sees it: started, reported on, logged, restarted, ended.
+"""One container of a pod inside its supervisor: starts it, logs its output, restarts and ends it.
 
-In: a `ContainerToRun`; what its keeper reports; what it writes. Out: a `ContainerRecord` in Kubernetes' words, and a
-log file for each instance. A container is over when its keeper reported the end and its output was read to the last
-byte. Standard library only: the supervisor imports this.
+In: a `ContainerToRun`, its keeper's reports, its output. Out: a `ContainerRecord` with Kubernetes' states and reasons,
+and a log file for each run. A container is over when its keeper has reported the end and its output has been read to
+the last byte. Standard library only: the supervisor imports this.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from trainwright.embedded.node.record import (
 from trainwright.schema.jsonobject import Json
 
 START_ERROR_EXIT_CODE = 128
-"""What container runtimes report for a command that could not be started."""
+"""The exit code that container runtimes report for a command that could not be started."""
 
 READ_BYTES = 256 * 1024
 
 
 class Container:
-    """At any time waiting, running or terminated. `start_at` is set while it waits out a back-off."""
+    """A container that is waiting, running or terminated. `start_at` is set while it is in back-off."""
 
     def __init__(
         self, spec: ContainerToRun, pod: PodToRun, directory: PodDirectory, selector: selectors.BaseSelector
@@ -59,7 +59,7 @@ class Container:
 
     @property
     def is_running(self) -> bool:
-        """Whether anything of it may still run or write."""
+        """Whether a process of the container may still run or write."""
         return self._keeper is not None or bool(self._open)
 
     @property
@@ -80,7 +80,7 @@ class Container:
 
     @property
     def unfinished_since(self) -> float | None:
-        """Since when an unfinished line of output has been held back."""
+        """The time since which an unfinished line of output has been held back."""
         return self._unfinished_since
 
     def record(self) -> ContainerRecord:
@@ -95,7 +95,7 @@ class Container:
         self.state = {"waiting": {"reason": reason, **({"message": message} if message else {})}}
 
     def back_off(self, seconds: float) -> None:
-        """Waits for its next start."""
+        """Puts the container into CrashLoopBackOff until its next start."""
         self.start_at = time.monotonic() + seconds
         self.last_state = self.state
         message = f"back-off {seconds:g}s restarting failed container={self.name} pod={self.pod['name']}"
@@ -110,7 +110,7 @@ class Container:
         started_at = now()
         try:
             self._fork()
-        except OSError as error:  # no more processes, descriptors or disk: the pod's problem, told in its status
+        except OSError as error:  # the machine is out of processes, descriptors or disk: reported in the pod's status
             self.state = _terminated(START_ERROR_EXIT_CODE, "StartError", started_at, message=str(error))
             return
         self.state = {"running": {"startedAt": started_at}}
@@ -184,14 +184,14 @@ class Container:
         self._end_if_over()
 
     def keeper_ended(self, pid: int) -> None:
-        """The process `pid`, perhaps this container's keeper, has ended."""
+        """Handles the end of process `pid`, if that is this container's keeper."""
         if pid == self._keeper:
             self._keeper = None
             self._close_control()
             self._end_if_over()
 
     def _end_if_over(self) -> None:
-        """All of it has ended: tells how, in Kubernetes' words."""
+        """Everything in the container has ended: records how."""
         if self.is_running or "running" not in self.state:
             return
         assert self._log is not None
@@ -203,7 +203,7 @@ class Container:
         if "error" in report:
             self.state = _terminated(START_ERROR_EXIT_CODE, "StartError", started_at, message=report["error"])
             return
-        # No report of the end: the keeper itself was killed, and its container with it.
+        # Without a report the keeper itself was killed, and the container with it.
         status = report.get("exit", signal.SIGKILL)
         code = os.waitstatus_to_exitcode(status)
         if code < 0:
@@ -218,13 +218,13 @@ class Container:
             self._unfinished_since = None
 
     def terminate(self) -> None:
-        """SIGTERM to the command. A container that is not running is not started any more."""
+        """Sends SIGTERM to the command. A container that is not running will not be started any more."""
         self.start_at = None
         if self._keeper is not None:
             os.kill(self._keeper, signal.SIGTERM)  # not yet reaped, so the pid is ours
 
     def kill(self, *, keeper_too: bool) -> None:
-        """SIGKILL to everything of the container: the keeper does it when its control pipe closes."""
+        """Kills every process of the container, by closing the control pipe: the keeper then sends SIGKILL."""
         self._close_control()
         if keeper_too and self._keeper is not None:
             os.kill(self._keeper, signal.SIGKILL)
@@ -236,7 +236,7 @@ class Container:
 
 
 def _pipe(undo: ExitStack) -> tuple[int, int]:
-    """A pipe that is closed again if what follows fails."""
+    """A pipe that `undo` closes if a later step fails."""
     reader, writer = os.pipe()
     undo.callback(os.close, reader)
     undo.callback(os.close, writer)

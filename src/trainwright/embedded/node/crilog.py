@@ -1,9 +1,9 @@
 """Container output on disk, in the line format of Kubernetes' container runtime interface.
 
-In: bytes as a container wrote them, any bytes at all. Out: lines `2026-01-01T00:00:00.000000000Z stdout F text`, where
-`F` ends a line of the container and `P` is a part of one, so that the bytes can be put together again exactly.
-Invariant: at most `max_files` files of about `max_bytes` are kept, and what is dropped is always the oldest. Standard
-library only: the supervisor imports this.
+In: any bytes that a container wrote. Out: records `2026-01-01T00:00:00.000000000Z stdout F text`, where `F` ends a line
+of the container and `P` is a part of one, so that the original bytes can be restored exactly. Invariant: at most
+`max_files` files of about `max_bytes` are kept, and the oldest is dropped first. Standard library only: the supervisor
+imports this.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ MAX_PENDING = 16 * 1024
 
 
 class LogFile:
-    """The log of one container instance: `append`s whole records and turns to a new file when the present one is full.
+    """The log of one run of a container: `append`s whole records and rotates when the current file is full.
 
-    `0.log` is the present file, `0.log.1` the one before it, and so on: a reader that holds `0.log` open keeps reading
-    the same inode after the turn, and finds the next file by the path.
+    `0.log` is the current file, `0.log.1` the one before it, and so on: a reader that holds `0.log` open keeps reading
+    the same inode after the rotation, and finds the next file by the path.
     """
 
     def __init__(self, path: Path, max_bytes: int = MAX_BYTES, max_files: int = MAX_FILES) -> None:
@@ -64,12 +64,12 @@ class LogFile:
 
 
 def rotated(path: Path, number: int) -> Path:
-    """The `number`th file before the present one; 0 is the present one."""
+    """The `number`th file before the current one; 0 is the current one."""
     return path if number == 0 else path.with_name(f"{path.name}.{number}")
 
 
 class OutputStream:
-    """One of a container's streams on its way to the log: cuts bytes into records and holds back an unfinished line."""
+    """One of a container's output streams: cuts its bytes into log records and holds back an unfinished line."""
 
     def __init__(self, name: str, log: LogFile) -> None:
         self.name = name
@@ -81,10 +81,10 @@ class OutputStream:
         return bool(self._pending)
 
     def feed(self, data: bytes) -> None:
-        """Takes what the container wrote, whole lines or not."""
+        """Logs what the container wrote, up to its last whole line."""
         lines, newline, rest = (self._pending + data).rpartition(b"\n")
         if newline:
-            # One timestamp and one write for all the lines of a read: what makes a gigabyte of output cheap.
+            # One timestamp and one write for all lines of a read make a gigabyte of output cheap.
             full = self._prefix(b"F")
             self.log.append(full + lines.replace(b"\n", b"\n" + full) + b"\n")
         self._pending = rest
@@ -92,7 +92,7 @@ class OutputStream:
             self.flush()
 
     def flush(self) -> None:
-        """Writes the unfinished line as a part, so that a progress bar or a last word without newline is seen."""
+        """Writes the unfinished line as a part, so that a progress bar or a last line without a newline is seen."""
         if self._pending:
             self.log.append(self._prefix(b"P") + self._pending + b"\n")
             self._pending = b""

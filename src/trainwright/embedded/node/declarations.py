@@ -1,8 +1,8 @@
-"""What a pod's annotations tell a node that runs many pods on one machine.
+"""Annotations by which a pod tells a node that runs many pods on one machine about its ports and volumes.
 
-In: a pod. Out: which of its variables and command-line flags hold a port that must be the job's own, and which of its
-volumes it can do without. Whoever makes the pod says so, usually a plugin: the node knows no framework. Each
-annotation is a list of names separated by commas; docs/node.md describes them. Pure.
+In: a pod. Out: the variables and command-line flags that hold a port which must be the job's own, and the volumes that
+the pod can do without. The pod's maker sets them, usually a plugin: the node knows no framework. Each annotation is a
+list of names separated by commas; docs/node.md describes them. Pure.
 """
 
 from __future__ import annotations

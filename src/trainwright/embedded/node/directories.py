@@ -54,7 +54,7 @@ class Observation:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the supervisor died before its last word."""
+        """Whether the supervisor died without recording the pod's end."""
         return not self.alive and (self.record is None or not self.record["done"])
 
 
@@ -153,7 +153,7 @@ class PodDirectories:
         return False
 
     async def remove(self, directory: PodDirectory) -> None:
-        """Forgets a pod of which nothing runs."""
+        """Removes the directory of a pod of which nothing runs."""
         self._unwatch(directory.uid)
         await self.in_thread(shutil.rmtree, directory.path, ignore_errors=True)
 
@@ -205,7 +205,7 @@ def _observe(directory: PodDirectory) -> Observation:
     record = directory.record()
     alive = record is not None and not record["done"] and identity.is_alive(supervisor_of(record))
     if not alive:
-        record = directory.record()  # it may have written its last word before it ended
+        record = directory.record()  # it may have recorded the pod's end just before it exited
     return Observation(directory.is_claimed(), record, alive, directory.grace_period())
 
 

@@ -1,8 +1,8 @@
 """A container's variables and command line, resolved as a kubelet resolves them.
 
-In: a container, its pod, the ConfigMaps and Secrets it names, the facts only the node knows. Out: `KEY=value` pairs
-and an argument vector with nothing left to look up. Pure. What cannot be resolved yet (a ConfigMap that does not
-exist) raises `Unresolved`, which the pod's status shows as CreateContainerConfigError until it can be.
+In: a container, its pod, the ConfigMaps and Secrets it names, the facts that only the node knows. Out: `KEY=value`
+pairs and an argument vector with nothing left to look up. Pure. Raises `Unresolved` for a reference that cannot be
+resolved yet (a ConfigMap that does not exist); the pod's status then shows CreateContainerConfigError.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from trainwright.schema.quantity import parse_quantity
 
 
 class Unresolved(Exception):
-    """Something a container needs is not there; the message says what, in a kubelet's words."""
+    """Something that a container needs does not exist; the message names it, in a kubelet's words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The ConfigMaps and Secrets a pod names, by name, as far as they exist."""
+    """The ConfigMaps and Secrets that a pod names, by name. Those that do not exist are missing."""
 
     config_maps: Mapping[str, Json] = field(default_factory=dict)
     secrets: Mapping[str, Json] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What only the node knows of a pod: where it runs and what the machine has."""
+    """Facts about a pod that only the node knows: its addresses and the machine's resources."""
 
     address: str
     host_address: str
@@ -58,7 +58,7 @@ _EXPANSION = re.compile(r"\$(?:\$|\(([^()]*)\))")
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:
-    """Kubernetes' `$(NAME)`: an unknown name stays as it is, `$$` is a dollar sign."""
+    """The text with Kubernetes' `$(NAME)` references expanded. Unknown names stay; `$$` is a dollar sign."""
 
     def replace(match: re.Match[str]) -> str:
         name = match[1]
@@ -68,7 +68,7 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
 
 
 def variables(container: Json, pod: Json, sources: Sources, facts: Facts) -> dict[str, str]:
-    """The container's own variables, those of `envFrom` first, each seeing the ones before it."""
+    """The container's variables: `envFrom` first, then `env`. Each may refer to those before it."""
     result: dict[str, str] = {}
     for origin in container.get("envFrom") or ():
         prefix = origin.get("prefix", "")
@@ -145,7 +145,7 @@ def field_value(path: str, pod: Json, facts: Facts) -> str:
 
 
 def resource_value(reference: Json, container: Json, pod: Json, facts: Facts) -> str:
-    """A request or limit, in units of the divisor, rounded up; a limit nobody set is what the machine has."""
+    """A request or limit in units of the divisor, rounded up. A limit that is not set is the machine's capacity."""
     if name := reference.get("containerName"):
         everyone = (pod["spec"].get("initContainers") or []) + pod["spec"]["containers"]
         container = next((other for other in everyone if other["name"] == name), container)

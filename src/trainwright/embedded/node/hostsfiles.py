@@ -34,8 +34,8 @@ class HostsFiles:
         names: Callable[[], Iterable[PodName]],
         pods: Callable[[], Iterable[tuple[PodDirectory, Mapping[str, str]]]],
     ) -> None:
-        """Brings the files of these pods up to date. Both are asked when it is this call's turn to write, so that a
-        call which waited writes what is true then.
+        """Brings the files of these pods up to date. Both functions are called when it is this call's turn to write, so
+        that a call which had to wait writes the current names.
         """
         async with self._lock:
             shared = hosts_file(names(), self._services, self._machine.text())

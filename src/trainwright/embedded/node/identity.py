@@ -1,6 +1,6 @@
-"""Who a process is: pid, start time and boot id together, so that a reused pid is never taken for the old process.
+"""The identity of a process: pid, start time and boot id, so that a reused pid is never taken for the old process.
 
-In: a pid, or an identity read from disk. Out: whether that very process still lives, and signals to it alone.
+In: a pid, or an identity read from disk. Out: whether exactly that process still lives, and signals to it alone.
 Invariant: no function here signals a process whose identity differs from the one given. Standard library only: the
 supervisor imports this.
 """
@@ -19,7 +19,7 @@ PROC = Path("/proc")
 
 
 class ProcessIdentity(NamedTuple):
-    """A process of this machine, in this boot. `start` is the kernel's word on its start, only ever compared."""
+    """A process of this machine, in this boot. `start` is the kernel's start time, as text: it is only compared."""
 
     pid: int
     start: str
@@ -28,14 +28,14 @@ class ProcessIdentity(NamedTuple):
 
 @cache
 def boot_id() -> str:
-    """A text that changes with every boot."""
+    """An identifier that changes with every boot."""
     if sys.platform == "linux":
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return _output("sysctl", "-n", "kern.boottime")
 
 
 def start_time(pid: int, proc: Path = PROC) -> str | None:
-    """What the kernel says of the process's start, or None when there is no such process or only its zombie."""
+    """The start time that the kernel reports, or None when there is no such process or only its zombie."""
     if sys.platform != "linux":
         fields = _output("ps", "-o", "state=,lstart=", "-p", str(pid)).split(maxsplit=1)
         return None if len(fields) < 2 or fields[0].startswith("Z") else fields[1]
@@ -43,7 +43,7 @@ def start_time(pid: int, proc: Path = PROC) -> str | None:
         stat = (proc / str(pid) / "stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The command's name is in parentheses and may hold anything, so fields are counted after the last one.
+    # The command's name is in parentheses and may contain anything, so fields are counted after the last parenthesis.
     state, *rest = stat[stat.rindex(b")") + 2 :].split()
     return None if state in (b"Z", b"X") else rest[18].decode()
 
@@ -59,7 +59,7 @@ def is_alive(identity: ProcessIdentity) -> bool:
 
 
 def send_signal(identity: ProcessIdentity, number: signal.Signals) -> bool:
-    """Signals exactly this process. False when it is no more, whoever has its pid now."""
+    """Signals exactly this process. False when it has ended, whatever process has its pid now."""
     if identity.boot != boot_id():
         return False
     if not hasattr(os, "pidfd_open"):
@@ -69,7 +69,7 @@ def send_signal(identity: ProcessIdentity, number: signal.Signals) -> bool:
     except ProcessLookupError:
         return False
     try:
-        # The descriptor pins the process: compared after it is open, the pid cannot change hands before the signal.
+        # The open descriptor pins the process: once the start times agree, the signal cannot reach another one.
         if start_time(identity.pid) != identity.start:
             return False
         signal.pidfd_send_signal(pidfd, number)

@@ -1,13 +1,14 @@
-"""The process that keeps one container: forked by the supervisor, it enters the pod's namespaces and runs the command.
+"""The process that keeps one container: the supervisor forks it, it enters the pod's namespaces and runs the command.
 
-With a PID namespace there are two: the outer keeper waits outside, the inner one is process 1 inside, reaps and, by
-ending, ends all. Without one, the keeper is a sub-reaper and kills what is left of its descendants itself.
+With a PID namespace there are two keepers: the outer one waits outside; the inner one is process 1 inside, reaps
+orphans, and ends every process of the namespace when it ends. Without one, the keeper is a sub-reaper and kills its
+remaining descendants itself.
 
 In: a `ContainerToRun`, the container's output pipes, and a control pipe whose other end the supervisor holds. Out, on
 the report pipe, JSON lines: `{"started": true}`, then `{"exit": waitstatus}`; or `{"error": text}` when it could not
-start. Invariant: SIGTERM goes to the command alone. When the control pipe closes, because the supervisor wants the end
-or because the supervisor is dead, every process of the container is killed. When the command ends, so does everything
-it left behind. Standard library only: the supervisor imports this.
+start. Invariants: SIGTERM goes to the command alone. When the control pipe closes, because the supervisor ends the
+container or is dead, every process of the container is killed. When the command ends, so does everything it left
+behind. Standard library only: the supervisor imports this.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from trainwright.embedded.node import rootfs, syscalls
 from trainwright.embedded.node.record import ContainerToRun, Isolation, Mount
 
 STARTING_SIGNALS = {signal.SIGTERM, signal.SIGCHLD, signal.SIGINT}
-"""Blocked by whoever forks a keeper, until it has handlers of its own."""
+"""Signals that are blocked while a keeper is forked, until it has installed its own handlers."""
 
 
 class Pipes:
-    """The keeper's ends: what the container writes to, what the keeper reports on, and what it is controlled by."""
+    """The keeper's ends of the pipes: the container's output, the keeper's reports, the supervisor's control."""
 
     def __init__(self, *, stdout: int, stderr: int, report: int, control: int) -> None:
         self.stdout = stdout
@@ -39,14 +40,14 @@ class Pipes:
         self.control = control
 
     def close_all_others(self) -> None:
-        """A control pipe's end inherited from a sibling would keep that sibling's keeper from ever seeing it close."""
+        """Closes inherited descriptors. A sibling's control pipe kept open here would never close for that sibling."""
         kept = {self.stdout, self.stderr, self.report, self.control}
         for name in os.listdir("/dev/fd"):
             if int(name) > 2 and int(name) not in kept:
                 try:
                     os.close(int(name))
                 except OSError as error:
-                    if error.errno != errno.EBADF:  # the listing's own descriptor is gone by now
+                    if error.errno != errno.EBADF:  # the descriptor of the listing itself, closed by now
                         raise
 
     def tell(self, **report: object) -> None:
@@ -93,7 +94,7 @@ def _redirect_standard_streams(pipes: Pipes) -> None:
 
 
 def _own_signal_handlers() -> int:
-    """A pipe that wakes this process's own loop: the supervisor's, inherited by fork, would wake the supervisor."""
+    """A pipe that wakes this process on signals. The one inherited by fork would wake the supervisor instead."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     os.set_blocking(reader, False)
@@ -105,7 +106,7 @@ def _own_signal_handlers() -> int:
 
 
 def _outside(container: ContainerToRun, mounts: list[Mount], staging: Path, pipes: Pipes, wakeup: int) -> int:
-    """Forks process 1 of the PID namespace and waits for it; killing it kills the namespace, by the kernel's word."""
+    """Forks process 1 of the PID namespace and waits for it. Killing it kills the whole namespace."""
     signal.pthread_sigmask(signal.SIG_BLOCK, STARTING_SIGNALS)
     child = os.fork()
     if child == 0:
@@ -163,7 +164,7 @@ def _run(container: ContainerToRun, pipes: Pipes, wakeup: int) -> int:
 
 
 def _exec(container: ContainerToRun, problem: int) -> NoReturn:
-    """Becomes the command. What goes wrong is written to `problem`, which a successful exec closes."""
+    """Becomes the command. An error is written to `problem`, which a successful exec closes."""
     argv, env = container["argv"], container["env"]
     message = ""
     try:
@@ -192,7 +193,9 @@ def _exec(container: ContainerToRun, problem: int) -> NoReturn:
 
 
 def _wait(child: int, control: int, wakeup: int) -> int:
-    """The wait status of `child`. Meanwhile passes SIGTERM on to it, reaps orphans, and heeds the control pipe."""
+    """Waits for `child` and returns its wait status. Meanwhile passes on SIGTERM, reaps orphans and watches the control
+    pipe.
+    """
     while True:
         ready, _, _ = select.select([control, wakeup], [], [])
         if wakeup in ready:
@@ -203,14 +206,14 @@ def _wait(child: int, control: int, wakeup: int) -> int:
             if status is not None:
                 return status
         if control in ready and not os.read(control, 1):
-            # The end. A child that is process 1 of a namespace takes everything with it; other descendants are
-            # swept by the caller, which is their sub-reaper.
+            # The control pipe closed. A child that is process 1 of a namespace takes everything with it; other
+            # descendants are killed by the caller, which is their sub-reaper.
             _kill(child, signal.SIGKILL)
             return os.waitpid(child, 0)[1]
 
 
 def _reap(child: int) -> int | None:
-    """Reaps every ended process that is ours to reap; the wait status of `child` when it is among them."""
+    """Reaps every child that has ended. Returns the wait status of `child` when it is among them."""
     found = None
     while True:
         try:
@@ -233,8 +236,8 @@ def _kill(pid: int, number: signal.Signals) -> None:
 def kill_descendants() -> None:
     """Kills every descendant of the calling process, however it tried to escape, and reaps them.
 
-    The caller is a sub-reaper: what loses its parent becomes the caller's child, so the sweep ends when there are none.
-    Where there is no /proc to find them by, the command's process group, killed by `_run`, is all that can be reached.
+    The caller is a sub-reaper: orphans become its children, so it is done when it has no more children. Without /proc
+    descendants cannot be found; then only the command's process group is killed, by `_run`.
     """
     if not os.path.isdir("/proc/self"):
         return

@@ -1,13 +1,13 @@
-"""What makes this machine a node: pods bound to it become processes, their fates become pod status.
+"""The kubelet of this machine: runs the pods bound to its node as processes and reports their state as pod status.
 
 In: pods of this node by watch, changes of supervisors' records by pipe. Out: supervisors, /etc/hosts files, pod
-status, and the last DELETE of a pod whose processes are gone. One pod's reconcile reads:
+status, and the final DELETE of a pod whose processes have ended. A reconcile of one pod:
 
-    orphans of this name are ended → a deleted pod is ended, then deleted → a new pod is started → its record becomes
-    status
+    end orphans of this name → if the pod is being deleted, end and delete it → if it is new, start it → write its
+    record as status
 
 Invariants: a pod UID is started at most once; a pod is deleted from the API only when nothing of it runs; the control
-plane may die at any line, and the next one goes on from the directories.
+plane may die at any line, and the next one continues from the directories.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ log = logging.getLogger(__name__)
 
 UNRESOLVED_RETRY_SECONDS = 2.0
 LIVENESS_SECONDS = 60.0 if hasattr(os, "pidfd_open") else 2.0
-"""How often a running pod is looked at unasked: as a safety net, or where nobody tells of its supervisor's death."""
+"""How often a running pod is checked. With pidfds this is a safety net; without them it finds dead supervisors."""
 ORPHAN_GRACE_SECONDS = 2.0
-"""For processes whose pod was removed by force: the API has forgotten it, and with it its own grace period."""
+"""For processes whose pod was deleted by force: its own grace period is gone with the object."""
 
 
 class Pod(msgspec.Struct, frozen=True):
-    """A pod in the store: metadata to find it by, the rest as it came."""
+    """A pod in the store: typed metadata, spec and status as JSON."""
 
     metadata: ObjectMeta
     spec: Json = {}
@@ -79,7 +79,7 @@ def _domain_index(pod: Pod) -> list[str]:
 
 
 class Kubelet:
-    """The pods of one node. `reconcile` is its controller's; `adopt` comes before."""
+    """The pods of one node. Call `adopt` before the controller calls `reconcile`."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class Kubelet:
         return await self._report(pod, directory, seen)
 
     async def _end_orphans(self, key: Key, pod: Pod | None) -> None:
-        """Ends what runs here under this name though the API has no such pod, or has another one by now."""
+        """Ends processes of a pod of this name that the API does not have any more, or has replaced by another."""
         uid = pod.metadata.uid if pod else None
         for orphan in [uid_ for uid_, key_ in self._keys.items() if key_ == key and uid_ != uid]:
             directory = self._directories.of(orphan)
@@ -151,7 +151,7 @@ class Kubelet:
                 await self._forget(directory)
 
     async def _end(self, pod: Pod, directory: PodDirectory) -> Outcome:
-        """Ends the processes of a deleted pod, reports their fate, and lets the object go."""
+        """Ends the processes of a deleted pod, reports how they ended, and deletes the object."""
         grace = pod.metadata.deletion_grace_period_seconds
         if (await self._directories.observe(directory)).claimed:
             over = await self._directories.terminate(directory, 30 if grace is None else grace)
@@ -164,7 +164,7 @@ class Kubelet:
         try:
             await self._client.delete(PODS, pod.metadata.name, pod.metadata.namespace, options)
         except (NotFound, Conflict):
-            pass  # it is gone, or another has its name
+            pass  # already deleted, or replaced by another pod of the same name
         await self._forget(directory)
         return Done()
 
@@ -179,7 +179,7 @@ class Kubelet:
                 self._ports.release(domain)
 
     async def _start(self, pod: Pod, directory: PodDirectory) -> Outcome | None:
-        """Starts a pod that was never started. None when it is (or has just been) started: go on to report."""
+        """Starts a pod that was never started. Returns None when it has been started: its state is to be reported."""
         now = self._now()
         json = pod.as_json()
         if any("running" in status.get("state", {}) for status in pod.status.get("containerStatuses") or ()):
@@ -219,7 +219,7 @@ class Kubelet:
         """Gives the pod its job's ports. No await in here, so that two pods of a job agree on them."""
         domain = _domain(pod)
         if not self._has_company(domain, pod):
-            self._ports.release(domain)  # the first of a new attempt: the old port may be somebody else's by now
+            self._ports.release(domain)  # the first pod of a new attempt: another process may have the old port by now
         to_run = prepared.pod_to_run(self._ports.of(domain, prepared.ports()))
         self._keys[pod.metadata.uid] = Key(pod.metadata.namespace, pod.metadata.name)
         return to_run
@@ -258,7 +258,7 @@ class Kubelet:
                 try:
                     objects[name] = await self._client.get(resource, name, namespace)
                 except NotFound:
-                    pass  # whether that matters is said where it is used
+                    pass  # an error only where the reference is not optional
             found.append(objects)
         return Sources(*found)
 
@@ -272,7 +272,7 @@ class Kubelet:
 
         def names() -> Iterable[PodName]:
             found = {}
-            # A pod on its way out gives its name to the one that takes its place.
+            # The name of a pod that is being deleted goes to its replacement.
             for pod in sorted(pods(), key=lambda pod: not pod.metadata.is_being_deleted):
                 host = launch.hostname_of(pod.as_json())
                 found[host] = PodName(domain[0], host, pod.spec.get("subdomain") or "", self._address(pod))
@@ -331,14 +331,14 @@ class Kubelet:
                 PODS, body, name=pod.metadata.name, namespace=pod.metadata.namespace, subresource="status"
             )
         except NotFound:
-            pass  # deleted meanwhile; the watch says so in a moment
+            pass  # deleted meanwhile; the watch will report it
 
     def _now(self) -> str:
         return rfc3339(self._clock.wall())
 
 
 def is_stored(wanted: Json, stored: Json) -> bool:
-    """Whether writing would change nothing. Fields we do not write are others'; nulls are the server's."""
+    """Whether the stored status is the wanted one already. Fields that we do not write, and nulls, do not count."""
     return all(_without_nulls(stored.get(field)) == value for field, value in wanted.items())
 
 

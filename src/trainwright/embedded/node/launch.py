@@ -1,8 +1,8 @@
-"""From a pod to what its supervisor runs.
+"""Resolves a pod to what its supervisor runs.
 
-In: a Pod, the ConfigMaps and Secrets it names, and what the node gave it: address, ports, directory. Out: a `PodToRun`
-and its volumes, nothing left to resolve. Pure. `Unresolved` (from `environment`) when something it names is not there
-yet.
+In: a Pod, the ConfigMaps and Secrets it names, and what the node allocated to it: address, ports, directory. Out: a
+`PodToRun` and its volumes, with nothing left to resolve. Pure. Raises `Unresolved` (from `environment`) when something
+that the pod names does not exist yet.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ _INHERITED = frozenset(
         "NO_PROXY",
     ]
 )
-"""What a container takes over from the machine, in place of an image's own variables. With them `LC_*`, and `*_HOME`:
-where programs are installed and keep their caches.
+"""Variables that a container inherits from the machine, in place of an image's own. `LC_*` and `*_HOME` (where programs
+are installed and keep their caches) are inherited too.
 """
 
 
 def machine_variables(environ: Mapping[str, str], services: Iterable[str] = ()) -> dict[str, str]:
-    """The variables every container starts with. The programs of the environment that runs us come first on PATH.
+    """The variables that every container starts with. The directory of our own Python comes first on PATH.
 
-    `services` are names that lead to this machine: where it has a proxy, they are not asked for there.
+    `services` are names that resolve to this machine: if the machine has a proxy, they bypass it.
     """
     inherited = {
         name: value
@@ -72,16 +72,16 @@ def machine_variables(environ: Mapping[str, str], services: Iterable[str] = ()) 
         others = inherited.get("no_proxy") or inherited.get("NO_PROXY")
         exempt = ",".join([others, *direct] if others else direct)
         inherited |= {"no_proxy": exempt, "NO_PROXY": exempt}
-    # Output that is not held back: a training job's last line should be on disk before its process dies.
+    # Unbuffered output: a training job's last line should be on disk before its process dies.
     return {**inherited, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{path}", "PYTHONUNBUFFERED": "1"}
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """What the node gives a pod.
+    """What the node allocates to a pod.
 
-    `hosts` are names of services with their addresses. `working_directory`, when set, is where containers start that
-    name none.
+    `hosts` are names of services with their addresses. `working_directory` is for containers that name none; by default
+    it is a directory of the pod.
     """
 
     directory: PodDirectory
@@ -95,18 +95,18 @@ class Allocation:
 
 
 def domain_of(pod: Json) -> PodDomain:
-    """The pods this pod may name: those of its service, or none but itself."""
+    """The DNS domain of the pod: that of its headless service, or one of its own."""
     metadata, spec = pod["metadata"], pod["spec"]
     return metadata["namespace"], spec.get("subdomain") or metadata["uid"]
 
 
 def hostname_of(pod: Json) -> str:
-    """As a kubelet names a pod's host: the name, cut to what fits."""
+    """The pod's host name as a kubelet sets it: `hostname` or the pod's name, cut to 63 characters."""
     return str(pod["spec"].get("hostname") or pod["metadata"]["name"])[:63].rstrip("-.")
 
 
 class Launch:
-    """A pod on its way to its supervisor: first the ports it needs are asked for, then it is put together."""
+    """A pod that is being prepared: `ports` says which ports it needs, `pod_to_run` puts it together with them."""
 
     def __init__(self, pod: Json, allocation: Allocation, sources: Sources, tokens: Mapping[str, str]) -> None:
         spec = pod["spec"]
@@ -188,7 +188,7 @@ class Launch:
 
 
 def _led_to(here: Path, mount_path: str, variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables, with those that name a path in a mount naming it where it is on this machine."""
+    """The variables, with paths inside the mount replaced by the same paths on this machine."""
     return {
         name: f"{here}{value.removeprefix(mount_path)}" if f"{value}/".startswith(f"{mount_path}/") else value
         for name, value in variables.items()

@@ -1,7 +1,7 @@
-"""Reading a container's log back, with the options of `kubectl logs`.
+"""Reads a container's log back, with the options of `kubectl logs`.
 
-In: the log's path and `LogOptions`. Out: the container's own bytes again, whole and in order, or a part of them.
-Options apply in the order since, tail, timestamps, limit. With `follow`, what is written from now on too, until the
+In: the log's path and `LogOptions`. Out: the bytes that the container wrote, in order, or the part that the options
+select. Options apply in the order since, tail, timestamps, limit. With `follow`, the reader waits for more until the
 container is over.
 """
 
@@ -23,7 +23,7 @@ POLL_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """`since` is an instant in the log's own spelling (nine digits of a second): such texts sort as time does."""
+    """`since` is an instant as the log writes it (RFC 3339 with nanoseconds): such texts sort as times."""
 
     follow: bool = False
     tail_lines: int | None = None
@@ -72,7 +72,7 @@ async def read(path: Path, options: LogOptions, is_over: Callable[[], bool]) -> 
     reader = await asyncio.to_thread(RecordReader, path)
 
     def next_records() -> tuple[list[bytes], bool]:
-        over = is_over()  # asked before reading: what was written before the end is then read here
+        over = is_over()  # first, so that everything written before the end is read below
         return reader.next_records(), over
 
     try:
@@ -94,7 +94,7 @@ async def read(path: Path, options: LogOptions, is_over: Callable[[], bool]) -> 
 
 
 def _tail(reader: RecordReader, lines: int, since: str | None) -> list[bytes]:
-    """The last so many lines of what is there now; the reader then stands at the end."""
+    """The last lines that are there now, as records. Leaves the reader at the end of the log."""
     kept: deque[list[bytes]] = deque(maxlen=lines) if lines else deque(maxlen=1)
     line: list[bytes] = []
     earliest = since.encode() if since else b""
@@ -114,22 +114,22 @@ def _tail(reader: RecordReader, lines: int, since: str | None) -> list[bytes]:
 
 
 class RecordReader:
-    """Whole records of a log, oldest first, across the turns from one file to the next.
+    """Whole records of a log, oldest first, across rotations.
 
-    Closing waits for the block that a thread reads at that moment, so that no thread reads from a descriptor which
-    belongs to somebody else by then.
+    Closing waits for the block that a thread is reading, so that no thread reads from a descriptor that has been
+    closed and reused.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
         self._closed = False
-        # Opened at once, oldest first: a turn in between then moves none of them out of reach.
+        # All files are opened at once, so that a rotation does not move any of them out of reach.
         self._files = deque(_open_existing(path))
         self._rest = b""
 
     def next_records(self) -> list[bytes]:
-        """The next whole records, or none when all that is there has been read."""
+        """The next whole records; none when everything that is there has been read."""
         with self._lock:
             return [] if self._closed else self._next_records()
 
@@ -149,7 +149,7 @@ class RecordReader:
                 return []
 
     def _turn(self) -> bool:
-        """Goes on to the next file, if there is one. False when the present file is the newest."""
+        """Moves on to the next file. False when the current file is the newest."""
         if len(self._files) == 1:
             present = os.fstat(self._files[0])
             newer = []
@@ -176,7 +176,7 @@ class RecordReader:
 
 
 def _open_existing(path: Path) -> list[int]:
-    """The log's files, oldest first. A turn while they are opened shows one file twice: it is taken once."""
+    """The log's files, oldest first. A rotation in between shows one file twice: it is taken once."""
     found: dict[tuple[int, int], int] = {}
     for number in range(MAX_FILES):
         try:

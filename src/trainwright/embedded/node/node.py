@@ -1,6 +1,6 @@
-"""The local node, put together: directories, kubelet, log server, registration, one TaskGroup.
+"""The local node, wired: directories, kubelet, log server and registration in one TaskGroup.
 
-In: a client and a `NodeConfig`. Out: `run()`, until cancelled. What is wired here is described where it lives.
+In: a client and a `NodeConfig`. Out: `run()`, until cancelled.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """What a node is told.
+    """The configuration of a node.
 
-    `directory` keeps its pods across restarts. `token` is what the API server shows for logs, `tls` the server side of
-    the node's certificate (None: plain HTTP, for tests). `tier` forces one; by default the machine is probed.
-    `hosts` are names of services and where they are on this machine, for pods to find them by. `working_directory` is
-    where containers start that name none (default: a directory of the pod's own).
+    `directory` keeps its pods across restarts. `token` authenticates the API server when it asks for logs. `tls` holds
+    the node's certificate (None: plain HTTP, for tests). `tier` forces a tier; by default the machine is probed.
+    `hosts` are names of services with their addresses on this machine, for the pods' /etc/hosts. `working_directory` is
+    for containers that name none (default: a directory of the pod).
     """
 
     directory: Path
@@ -50,7 +50,7 @@ class NodeConfig:
 
 
 class LocalNode:
-    """One machine as one node. `run()` serves until cancelled; pods run on. `end_pods()` ends them."""
+    """This machine as a node. `run()` serves until cancelled and leaves pods running; `end_pods()` ends them."""
 
     def __init__(self, client: Client, config: NodeConfig, *, clock: Clock | None = None) -> None:
         self._client = client
@@ -59,7 +59,7 @@ class LocalNode:
         self.port = 0
 
     async def run(self, ready: Callable[[], None] = lambda: None) -> None:
-        """Until cancelled. `ready` is called when the Node is registered and pods bound to it will be started."""
+        """Serves until cancelled. `ready` is called when the Node is registered and its pods are being watched."""
         config = self._config
         tier = config.tier if config.tier is not None else await asyncio.to_thread(tiers.probe)
         pods = pods_of_node(config.name)

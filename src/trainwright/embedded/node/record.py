@@ -1,8 +1,8 @@
-"""What a pod's directory holds: the files by which the node and a pod's supervisor speak, across restarts of either.
+"""A pod's directory: the files by which the node and the pod's supervisor communicate, across restarts of the node.
 
     <pods>/<uid>/pod.json         written by the node, once: what to run (a `PodToRun`)
     <pods>/<uid>/claim            made by the supervisor, exclusively: this UID has been started, and never is again
-    <pods>/<uid>/record.json      written by the supervisor, atomically: who it is and how each container fares
+    <pods>/<uid>/record.json      written by the supervisor, atomically: its identity and each container's state
     <pods>/<uid>/terminate.json   written by the node: end the pod, with this grace period
     <pods>/<uid>/etc-hosts        written by the node in place: bound over /etc/hosts in the pod
     <pods>/<uid>/tokens.json      written by the node: when each service-account token is to be renewed
@@ -10,8 +10,9 @@
     <pods>/<uid>/work             the containers' working directory
     <pods>/<uid>/volumes/<name>   volumes that live as long as the pod
 
-Container states have Kubernetes' own shape (`{"running": {"startedAt": …}}`), so that the node passes them on as they
-are. Invariant: a reader sees a whole old file or a whole new one. Standard library only: the supervisor imports this.
+Container states have Kubernetes' own form (`{"running": {"startedAt": …}}`), so that the node copies them into pod
+status. Invariant: a reader sees a whole old file or a whole new one. Standard library only: the supervisor imports
+this.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Isolation(TypedDict):
 
 
 class PodToRun(TypedDict):
-    """What the node asks a supervisor to run. The node's own facts (address, ports) ride along, to outlive the node."""
+    """What a supervisor runs. The pod's address and ports are kept here too, for the node that adopts the pod."""
 
     uid: str
     namespace: str
@@ -73,7 +74,7 @@ class PodToRun(TypedDict):
 
 
 class ContainerRecord(TypedDict):
-    """One container: its state and the state before it, in Kubernetes' shape."""
+    """One container: its state and its last state, in Kubernetes' form."""
 
     state: Json
     lastState: Json
@@ -82,7 +83,7 @@ class ContainerRecord(TypedDict):
 
 
 class PodRecord(TypedDict):
-    """The supervisor's word on its pod. `done` is the last word: nothing of the pod runs, nothing will."""
+    """The state of a pod as its supervisor records it. After `done` nothing of the pod runs any more."""
 
     uid: str
     supervisor: list[Any]
@@ -94,7 +95,7 @@ class PodRecord(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class PodDirectory:
-    """The paths of one pod, and reading and writing what lies there."""
+    """The paths of one pod's files, and how to read and write them."""
 
     path: Path
 
@@ -130,7 +131,7 @@ class PodDirectory:
         write_json(self.path / "record.json", record)
 
     def token_times(self) -> dict[str, float]:
-        """By volume and path, in seconds since the epoch; what is missing is due now."""
+        """When to renew each token, by volume and path, in seconds since the epoch. One that is missing is due now."""
         return cast(dict[str, float], read_json(self.path / "tokens.json") or {})
 
     def write_token_times(self, times: dict[str, float]) -> None:
@@ -162,12 +163,12 @@ def supervisor_of(record: PodRecord) -> ProcessIdentity:
 
 
 def now() -> str:
-    """The present as Kubernetes writes it, to the second."""
+    """The current time as Kubernetes writes it, to the second."""
     return rfc3339(time.time())
 
 
 def read_json(path: Path) -> Any:
-    """The file's content. None when there is no such file, or one that a crash of the machine left empty or torn."""
+    """The file's content. None when there is no such file, or one that a crash of the machine left incomplete."""
     try:
         return json.loads(path.read_bytes())
     except (FileNotFoundError, json.JSONDecodeError):
@@ -175,7 +176,7 @@ def read_json(path: Path) -> Any:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Replaces the file in one step. The name carries the pid, so that two writers never share a temporary file."""
+    """Replaces the file atomically. The temporary file's name has the pid in it, so that writers do not share one."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_text(json.dumps(value))
     os.replace(temporary, path)

@@ -1,6 +1,6 @@
-"""The Node object: what the machine has, at what address it is reached, and that it is alive.
+"""The Node object: the machine's resources, the node's address, and its heartbeat.
 
-In: the machine. Out: a Node, made once and kept in step, and a Lease renewed now and then.
+In: the machine. Out: a Node, created or taken over at start, and a Lease that is renewed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_PODS = 110
 
 
 def capacity() -> dict[str, str]:
-    """What pods may ask for here, in sum."""
+    """The resources of this machine."""
     pages = os.sysconf("SC_PHYS_PAGES") if "SC_PHYS_PAGES" in os.sysconf_names else 0
     memory = pages * os.sysconf("SC_PAGE_SIZE")
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -99,7 +99,7 @@ def node_status(*, tier: Tier, host_address: str, name: str, port: int, now: str
 
 
 async def register(client: Client, name: str, *, tier: Tier, host_address: str, port: int, clock: Clock) -> None:
-    """Makes the Node, or takes over the one of an earlier process, and tells where it is reached now."""
+    """Creates the Node, or takes over the one of an earlier process, and writes its address and status."""
     body = node_object(name, tier=tier)
     try:
         await client.create(NODES, body)
@@ -114,7 +114,7 @@ async def keep_alive(client: Client, name: str, clock: Clock) -> None:
     while True:
         try:
             await _renew(client, name, rfc3339_micro(clock.wall()))
-        except ClientError as error:  # the next renewal is a new try; a server that is away is told of by the watches
+        except ClientError as error:  # tried again at the next renewal; the watches report a server that is away
             log.debug("the node's lease was not renewed: %s", error)
         await clock.sleep(RENEW_SECONDS)
 

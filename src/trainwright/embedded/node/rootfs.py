@@ -1,10 +1,11 @@
 """A container's file tree: the machine's own, with volumes at any path, even where the machine has no such directory.
 
-In: mounts. Out: the calling process, in a mount namespace of its own, sees each source at its target. Where every
-target exists, each is a bind mount and no more. Where one does not, the directory it lacks an entry in gets a
-replacement: an empty tmpfs with each entry of the original bound in, shown over it. Where that directory is the root,
-pivot_root shows it. All other directories stay the machine's own, so that files can be moved about and stay when the
-pod is gone. Invariant: the machine's own tree is never written to. Standard library only: the supervisor imports this.
+In: mounts. Out: the calling process, in a mount namespace of its own, sees each source at its target. A target that
+exists gets a bind mount. For a target that does not exist, its parent directory is replaced: a tmpfs, with every entry
+of the original bound into it, is mounted over it, and takes the new entry. If that directory is the root, pivot_root
+switches to the replacement. All other directories stay the machine's own, so that files can be moved between them and
+outlive the pod. Invariant: the machine's own tree is never written to. Standard library only: the supervisor imports
+this.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from trainwright.embedded.node.record import Mount
 
 
 def show(mounts: Iterable[Mount], staging: Path) -> None:
-    """Shows every source at its target. `staging` is an empty directory of the pod, used only for mount points."""
+    """Mounts every source at its target. `staging` is an empty directory of the pod, used only for mount points."""
     resolved: list[Mount] = [{**mount, "target": os.path.realpath(mount["target"])} for mount in mounts]
     ordered = sorted(
         resolved, key=lambda mount: len(Path(mount["target"]).parts)
@@ -43,7 +44,7 @@ def show(mounts: Iterable[Mount], staging: Path) -> None:
 
 
 def _gaps(mounts: list[Mount]) -> set[Path]:
-    """The machine's directories that need an entry they do not have."""
+    """The machine's directories that lack an entry for a mount point."""
     gaps: set[Path] = set()
     covered: list[Path] = []
     for mount in mounts:
@@ -60,21 +61,21 @@ def _tops(gaps: set[Path]) -> list[Path]:
 
 
 def _replace(directory: Path, copy: Path, gaps: set[Path]) -> None:
-    """Makes `copy` a directory that can take new entries, with every entry of `directory`."""
+    """Mounts a tmpfs at `copy` that has every entry of `directory` and can take new ones."""
     mode = f"mode={os.stat(directory).st_mode & 0o7777:o}"
     syscalls.mount("tmpfs", str(copy), "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, mode)
     _rebuild(directory, copy, {path for gap in gaps for path in (gap, *gap.parents)})
 
 
 def _fits(mount: Mount) -> bool:
-    """Whether the target is there and of the source's kind: a directory takes a directory, a file a file."""
+    """Whether the target exists and is, like the source, a directory or a file."""
     if os.path.isdir(mount["source"]):
         return os.path.isdir(mount["target"])
     return os.path.exists(mount["target"]) and not os.path.isdir(mount["target"])
 
 
 def _rebuild(directory: Path, copy: Path, rebuilt: set[Path]) -> None:
-    """Fills `copy`, an empty directory, with every entry of `directory`: bound or, on the way to a gap, rebuilt."""
+    """Fills `copy`, an empty directory, with every entry of `directory`: bound, or rebuilt if it leads to a gap."""
     for entry in os.scandir(directory):
         source, target = directory / entry.name, copy / entry.name
         if entry.is_symlink():

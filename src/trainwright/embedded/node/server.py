@@ -1,8 +1,8 @@
-"""The node's own HTTPS endpoint: what a kubelet serves, of which the API server needs the logs.
+"""The node's HTTPS endpoint: the part of a kubelet's API that the API server uses, which is container logs.
 
-In: `GET /containerLogs/{namespace}/{pod}/{container}` with the options of `kubectl logs`, from the API server, which
-shows the token both were given. Out: the container's bytes. What is wrong with a request is said in plain text with a
-kubelet's words; the API server makes a Status of it.
+In: `GET /containerLogs/{namespace}/{pod}/{container}` with the options of `kubectl logs` and the token that node and
+API server share. Out: the container's bytes. Errors are plain text in a kubelet's words; the API server turns them
+into a Status.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from trainwright.embedded.node.logs import LogOptions
 from trainwright.embedded.node.record import ContainerRecord, PodDirectory
 
 FindPod = Callable[[str, str], PodDirectory | None]
-"""From namespace and name to the directory of the pod that has them now."""
+"""Returns the directory of the pod that has this namespace and name now."""
 
 
 class BadOption(Exception):
-    """A log option that cannot be read; the message says which."""
+    """A log option that is invalid; the message names it."""
 
 
 def options_of(query: Mapping[str, str], now: float) -> LogOptions:
-    """The options of a request. `sinceSeconds` and `sinceTime` become one instant."""
+    """The options of a request. `sinceSeconds` and `sinceTime` both become `since`."""
 
     def number(name: str, least: int) -> int | None:
         text = query.get(name)
@@ -64,7 +64,7 @@ def _is_true(query: Mapping[str, str], name: str) -> bool:
 
 
 class NodeServer:
-    """`async with` it: serves on loopback while open; `port` says where."""
+    """Serves on loopback, at `port`, from `async with` on."""
 
     def __init__(self, find: FindPod, *, token: str, tls: ssl.SSLContext | None, host: str = "127.0.0.1") -> None:
         self._find = find
@@ -123,7 +123,7 @@ class NodeServer:
                 await response.write(data)
             await response.write_eof()
         except (ConnectionResetError, ConnectionError):
-            pass  # the reader has seen enough
+            pass  # the client closed the connection
         return response
 
 
@@ -135,7 +135,7 @@ def _container(directory: PodDirectory, container: str) -> ContainerRecord | Non
 
 
 def _instance(directory: PodDirectory, container: str, pod: str, *, previous: bool) -> int:
-    """Which run of the container is asked for. Its log is named by its restart count."""
+    """The run of the container that is asked for, as its restart count, which names its log."""
     found = _container(directory, container)
     if found is None and directory.record() is None:  # the API server knows the container; nothing of it runs yet
         raise BadOption(f'container "{container}" in pod "{pod}" is waiting to start: ContainerCreating')

@@ -1,4 +1,4 @@
-"""A pod's status, as a kubelet would write it.
+"""A pod's status, as a kubelet writes it.
 
 In: the Pod, its supervisor's record, the node's facts. Out: the `status` to store. Pure; times come from the record
 and from `now`. A condition keeps its lastTransitionTime while its status stays, so an unchanged pod gives an unchanged
@@ -18,12 +18,12 @@ LOST_EXIT_CODE = 137
 
 @dataclass(frozen=True, slots=True)
 class Reporter:
-    """What the statuses of all pods of a node have in common."""
+    """Makes the statuses of one node's pods."""
 
     host_address: str
 
     def of_record(self, pod: Json, record: PodRecord, address: str, now: str, *, lost: bool = False) -> Json:
-        """The status of a pod that has been started. `lost`: its supervisor is gone without a last word."""
+        """The status of a pod that has been started. `lost`: its supervisor died without recording the pod's end."""
         spec = pod["spec"]
         if lost:
             record = _lost(record, now)
@@ -62,7 +62,7 @@ class Reporter:
             status["initContainerStatuses"] = init
         if lost:
             status["reason"] = "SupervisorLost"
-            status["message"] = "the pod's supervisor ended without a last word, and its containers with it"
+            status["message"] = "the pod's supervisor died, and its containers with it"
         return status
 
     def of_waiting(self, pod: Json, reason: str, message: str, now: str) -> Json:
@@ -123,7 +123,7 @@ def _succeeded(state: Json) -> bool:
 
 
 def _phase(spec: Json, record: PodRecord) -> str:
-    """Kubernetes' phase. A pod whose end was asked for before it began has failed."""
+    """The pod's phase. A pod that was ended before its containers began has failed."""
     main = [container["state"] for container in record["containers"].values()]
     if record["done"]:
         return "Succeeded" if all(_succeeded(state) for state in main) else "Failed"
@@ -133,7 +133,7 @@ def _phase(spec: Json, record: PodRecord) -> str:
 
 
 def _lost(record: PodRecord, now: str) -> PodRecord:
-    """The record as it must be read when nobody keeps it any more: nothing runs, nothing will."""
+    """The record of a pod whose supervisor is dead: every container that ran has ended."""
 
     def end(container: ContainerRecord) -> ContainerRecord:
         state = container["state"]
@@ -166,7 +166,7 @@ def _incomplete(statuses: list[Json]) -> str:
 
 
 def _conditions(pod: Json, wanted: list[tuple[str, bool, Json]], now: str) -> list[Json]:
-    """The wanted conditions, and those of others (the scheduler's PodScheduled) as they are."""
+    """The wanted conditions, and those of other writers (the scheduler's PodScheduled) unchanged."""
     present = {condition["type"]: condition for condition in pod.get("status", {}).get("conditions") or ()}
     result = []
     for name, true, why in wanted:

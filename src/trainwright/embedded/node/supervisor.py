@@ -1,11 +1,12 @@
 """One pod's supervisor: `python -m trainwright.embedded.node.supervisor <pod directory>`.
 
-In: `pod.json`, and SIGTERM once `terminate.json` lies beside it. Out: `record.json` after every change, the
-containers' logs, and a word on the node's pipe that there is something to read. It is nobody's child: started in a
-session of its own, it outlives the control plane, and a node that comes back reads the truth from its record.
+In: `pod.json`, and SIGTERM after `terminate.json` was written. Out: `record.json` after every change, the containers'
+logs, and the pod's UID on the node's pipe whenever the record changed. It runs in a session of its own and is not a
+child of the control plane, so it outlives the control plane; a node that starts again reads the pod's state from the
+record.
 
-Invariants: a pod UID is started once, ever (the claim file). When this process ends, in whatever way, so do its
-containers. When `done` stands in the record, nothing of the pod runs. Standard library only, so that a pod costs ten
+Invariants: a pod UID is started only once, ever (the claim file). When this process ends, in whatever way, so do its
+containers. When the record says `done`, nothing of the pod runs. Standard library only, so that a pod costs ten
 megabytes and fifty milliseconds.
 """
 
@@ -25,8 +26,8 @@ from trainwright.embedded.node.container import Container
 from trainwright.embedded.node.record import ContainerRecord, PodDirectory, PodRecord, PodToRun, now
 
 BACK_OFF_SECONDS = 1.0
-"""The first wait before a container is restarted; it doubles each time. A kubelet's is 10 s, or 1 s with its feature
-gate ReduceDefaultCrashLoopBackOffDecay, which suits a machine with one user."""
+"""The first back-off before a container is restarted; it doubles each time. A kubelet's is 10 s, or 1 s with its
+feature gate ReduceDefaultCrashLoopBackOffDecay, which suits a machine with one user."""
 
 MAX_BACK_OFF_SECONDS = 60.0
 
@@ -38,8 +39,8 @@ KEEPER_SECONDS = 1.0
 
 
 class Supervisor:
-    """The life of a pod: init containers one after the other, then all containers, restarts by policy, the end on
-    demand.
+    """Runs a pod: init containers one after the other, then all containers, restarts by policy, termination when
+    asked.
     """
 
     def __init__(self, directory: PodDirectory, pod: PodToRun) -> None:
@@ -62,7 +63,7 @@ class Supervisor:
         }
 
     def begin(self) -> None:
-        """From here on the pod can be asked to end, and its record says who supervises it."""
+        """Installs signal handlers and writes the first record: from here on the pod can be terminated."""
         self._listen_to_signals()
         for waiting in (*self.init_containers, *self.containers):
             waiting.wait("PodInitializing" if self.init_containers else "ContainerCreating")
@@ -107,7 +108,7 @@ class Supervisor:
                 container.keeper_ended(pid)
 
     def _advance(self) -> None:
-        """Starts what may start now, and begins the end when it was asked for."""
+        """Starts the containers that may start now, and begins the termination if it was asked for."""
         if self._asked_to_end:
             self._asked_to_end = False
             self._terminate(self.directory.grace_period())
@@ -121,7 +122,7 @@ class Supervisor:
             self._start_by_policy(container, init=False)
 
     def _start_by_policy(self, container: Container, *, init: bool) -> None:
-        """Starts a container that never ran, or starts it again when the policy says so and its back-off is over."""
+        """Starts a container that never ran, or restarts it when the policy says so and its back-off is over."""
         if container.is_running:
             return
         if container.has_run:
@@ -154,8 +155,8 @@ class Supervisor:
                 container.kill(keeper_too=present >= self.kill_at + KEEPER_SECONDS)
 
     def _seconds_to_wait(self) -> float | None:
-        """Until the next deadline: an unfinished line, a back-off, the end of the grace period. None: until something
-        happens.
+        """Seconds until the next deadline: an unfinished line, a back-off, the end of the grace period. None: there is
+        no deadline.
         """
         everyone = (*self.init_containers, *self.containers)
         deadlines = [at + FLUSH_SECONDS for container in everyone if (at := container.unfinished_since) is not None]
@@ -191,10 +192,10 @@ class Supervisor:
 
 
 def notify(pod: PodToRun) -> None:
-    """Tells the node, if one is there, that this record changed. A word lost is made good by the node's own look."""
+    """Tells the node, if one runs, that the record changed. If that is lost, the node finds out by its own checks."""
     try:
         pipe = os.open(pod["notify"], os.O_WRONLY | os.O_NONBLOCK)
-    except OSError:  # no node just now
+    except OSError:  # no node runs now
         return
     try:
         os.write(pipe, pod["uid"].encode() + b"\n")
@@ -213,8 +214,8 @@ def main(path: str) -> int:
     if not directory.claim():
         print(f"{path}: this pod has been started already", file=sys.stderr)
         return 3
-    # The starter waits for this process, which ends when there is a record; the supervisor itself is nobody's child,
-    # so nobody has to reap it.
+    # The node waits for this process, which exits when there is a record; the supervisor itself is then a child of
+    # init, so the node does not have to reap it.
     recorded, recorded_end = os.pipe()
     if os.fork():
         os.close(recorded_end)

@@ -1,8 +1,7 @@
-"""What of a pod the local node does not do, said instead of ignored.
+"""The parts of a pod's spec that the local node does not support.
 
-In: a pod and the node's tier. Out: sentences. `refusals` are for what would change the meaning of the pod; such a pod
-fails with them as its message. `notes` are for what only bounds or hardens it; such a pod runs, and an event carries
-them. Pure. This list shrinks as the node grows.
+In: a pod and the node's tier. Out: sentences. A pod with `refusals` would not do what its spec says: it fails, and they
+are its message. `notes` are about limits and hardening: the pod runs, and an event lists them. Pure.
 """
 
 from __future__ import annotations
@@ -67,9 +66,7 @@ def _mounts(pod: Json, container: Json, tier: Tier) -> Iterator[str]:
 
 
 def wanted_mounts(pod: Json, container: Json, tier: Tier) -> list[Json]:
-    """The mounts to make. Where nothing can be mounted, optional volumes and the token that every pod gets are left
-    out.
-    """
+    """The mounts to make. Without mount namespaces, optional volumes and the token that every pod gets are left out."""
     mounts: list[Json] = container.get("volumeMounts") or []
     if tier.isolation["mount"]:
         return mounts
@@ -96,7 +93,7 @@ def _volume(volume: Json) -> Iterator[str]:
 
 
 def _user(where: str, security: Json) -> Iterator[str]:
-    """The user is part of what a command does (MPI's ssh refuses other users' keys), so another one is refused."""
+    """Refuses other users: the user is part of what a command does (ssh refuses keys of other users, for example)."""
     for field, mine in (("runAsUser", os.geteuid()), ("runAsGroup", os.getegid())):
         asked = security.get(field)
         if asked is not None and asked != mine:
@@ -104,7 +101,7 @@ def _user(where: str, security: Json) -> Iterator[str]:
 
 
 def notes(pod: Json, tier: Tier) -> list[str]:
-    """What has no effect here, in the order a reader asks: images, limits, volumes, hardening."""
+    """The fields that have no effect here: images, limits, volumes, hardening."""
     containers = (pod["spec"].get("initContainers") or []) + pod["spec"]["containers"]
     result = ["images are not pulled: commands run from this machine"]
     if any((container.get("resources") or {}).get("limits") for container in containers):

@@ -1,8 +1,8 @@
 """System calls that make a plain process a pod, without root and without an image: namespaces, mounts, prctl.
 
-In: which namespaces to enter, a host name, mounts. Out: the calling process, changed for good; its children inherit it.
-As root no user namespace is needed; an ordinary user gets one that maps only its own uid and gid, so files keep their
-owner and, after exec, the process holds no capability at all.
+Each call changes the calling process for good; its children inherit the change. Root needs no user namespace; an
+ordinary user gets one that maps only its own uid and gid, so files keep their owner and, after exec, the process has
+no capabilities.
 Standard library only: the supervisor imports this.
 """
 
@@ -51,13 +51,13 @@ def prctl(option: int, value: int) -> None:
 
 
 def become_subreaper() -> None:
-    """Orphans among the caller's descendants become its children, however deep they hid."""
+    """Makes the caller a sub-reaper: orphans among its descendants become its children."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def unshare(*, user: bool, pid: bool) -> None:
-    """Mount and UTS namespaces of the caller's own, and on request a user namespace and a PID namespace for its
-    children.
+    """Gives the caller mount and UTS namespaces of its own, and on request a user namespace, and a PID namespace for
+    its children.
     """
     uid, gid = os.geteuid(), os.getegid()
     flags = CLONE_NEWNS | CLONE_NEWUTS | (CLONE_NEWUSER if user else 0) | (CLONE_NEWPID if pid else 0)
@@ -66,7 +66,7 @@ def unshare(*, user: bool, pid: bool) -> None:
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{uid} {uid} 1")
         _write("/proc/self/gid_map", f"{gid} {gid} 1")
-    # Nothing mounted from here on may reach the machine.
+    # Mounts made from here on must not propagate to the machine.
     mount(None, "/", None, MS_REC | MS_PRIVATE)
 
 
@@ -86,12 +86,12 @@ def mount(source: str | None, target: str, filesystem: str | None, flags: int, d
 
 
 def mount_proc() -> None:
-    """A /proc that shows the caller's PID namespace, of which the caller must be the first process."""
+    """Mounts a /proc for the caller's PID namespace, of which the caller must be process 1."""
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
 
 def bind(source: str, target: str, *, read_only: bool = False) -> None:
-    """Shows `source`, with all that is mounted below it, at `target`, which must exist."""
+    """Binds `source`, with everything mounted below it, at `target`, which must exist."""
     mount(source, target, None, MS_BIND | MS_REC)
     if read_only:
         present = os.statvfs(target).f_flag
@@ -100,13 +100,13 @@ def bind(source: str, target: str, *, read_only: bool = False) -> None:
 
 
 def pivot_root(new_root: str) -> None:
-    """Makes `new_root`, a mount point, the root, and lets go of the old one."""
+    """Makes `new_root`, a mount point, the root, and detaches the old one."""
     os.chdir(new_root)
     machine = os.uname().machine
     number = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}.get(machine)
     if number is None:
-        raise OSError(errno.ENOSYS, f"pivot_root: its number is not known for {machine}")
-    # "." on "." stacks the old root over the new one; detaching it needs no directory to put it in.
+        raise OSError(errno.ENOSYS, f"pivot_root: the system call's number is not known for {machine}")
+    # With "." and "." the old root is stacked over the new one, so no directory is needed to hold it.
     _check(_libc().syscall(ctypes.c_long(number), b".", b"."), "pivot_root")
     _check(_libc().umount2(b".", MNT_DETACH), "umount2")
     os.chdir("/")

@@ -1,9 +1,8 @@
-"""Which isolation this machine allows pods: tried at start in a process of its own, never assumed.
+"""The isolation that this machine allows pods: probed in a process of its own when the node starts.
 
 T1 has user, mount and UTS namespaces, and a PID namespace where /proc may be mounted: pods have host names, addresses
 and volumes of their own. T0 has none of them (macOS, containers that forbid user namespaces): pods are plain
-processes, and names in their environment become 127.0.0.1. T2, isolated networks, is to come; it adds a field to
-`Isolation`. Standard library only.
+processes, and names in their environment become 127.0.0.1. Standard library only.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Name = Literal["T0", "T1"]
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """What pods get here. `reason` says why it is not more, for the Node's status."""
+    """The isolation that pods get. `reason` says why it is not more; the Node's status shows it."""
 
     name: Name
     isolation: Isolation
@@ -41,7 +40,7 @@ def plain(reason: str) -> Tier:
 def probe() -> Tier:
     """The best tier that works when tried.
 
-    In a fresh process, because a fork of one that has threads, as the control plane has, may hang in the child.
+    Probed in a new process, because a fork of a process that has threads, as the control plane has, may deadlock.
     """
     if sys.platform != "linux":
         return plain(f"{sys.platform} has no namespaces: pods are plain processes")
@@ -57,7 +56,7 @@ def probe() -> Tier:
 def try_all() -> Tier:
     """The best tier that works, tried in children of this process."""
     refusal = ""
-    # A user namespace costs root its rights over other users' files, so root goes without where it can.
+    # In a user namespace root loses its rights over other users' files, so root tries without one first.
     for user in (False, True) if os.geteuid() == 0 else (True,):
         for pid in (True, False):
             isolation: Isolation = {"user": user, "mount": True, "pid": pid}
@@ -69,7 +68,7 @@ def try_all() -> Tier:
 
 
 def _try(isolation: Isolation) -> str | None:
-    """None when a child could enter these namespaces, else what stopped it."""
+    """Tries to enter these namespaces in a child process. Returns None, or the error."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

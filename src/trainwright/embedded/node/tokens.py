@@ -1,8 +1,8 @@
 """Service-account tokens in pods' volumes: fetched at start, renewed before they end, as a kubelet does.
 
-In: pods with projected `serviceAccountToken` sources. Out: token files, and when each is to be renewed: after four
-fifths of its life, or a day. That time lies in the pod's directory, so that a node which adopts the pod goes on with
-it. A renewal that fails leaves the old token, good for the last fifth of its life, and is tried again.
+In: pods with projected `serviceAccountToken` sources. Out: token files, and the time to renew each: after four fifths
+of its life, or a day. That time is kept in the pod's directory, for the node that adopts the pod. A renewal that fails
+leaves the old token, which is valid for the last fifth of its life, and is tried again.
 Invariant: a reader in the pod sees a whole old token or a whole new one.
 """
 
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 DEFAULT_SECONDS = 3600
 LONGEST_SECONDS = 24 * 3600.0
-"""However long a token lives, it is renewed after this time."""
+"""A token is renewed after this time, however long it is valid."""
 RETRY_SECONDS = 60.0
 
 
@@ -70,7 +70,7 @@ class Token:
 
 
 class PodTokens:
-    """The tokens of this node's pods. Times are seconds since the epoch: they outlive the process."""
+    """The tokens of this node's pods. Times are seconds since the epoch, because they outlive the process."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
@@ -93,7 +93,7 @@ class PodTokens:
         return found
 
     async def remember(self, directory: PodDirectory, tokens: Mapping[str, Token]) -> None:
-        """From here on `renew` knows when each is due."""
+        """Keeps the times at which `renew` has to renew the tokens."""
         if tokens:
             await self._keep(directory, {key: token.renew_at for key, token in tokens.items()})
 
@@ -101,7 +101,7 @@ class PodTokens:
         self._renew_at.pop(uid, None)
 
     async def renew(self, pod: Json, directory: PodDirectory) -> float:
-        """Renews what is due; seconds until the next time, infinite when the pod has no tokens."""
+        """Renews the tokens that are due. Returns the seconds until the next one is, infinite if the pod has none."""
         wanted = list(token_sources(pod))
         if not wanted:
             return float("inf")
@@ -154,7 +154,7 @@ def account_of(pod: Json) -> str:
 
 
 def _replace(path: Path, text: str, mode: int) -> None:
-    """A new file in the old one's place: the pod has the directory mounted, not the file."""
+    """Replaces the file. The pod sees the new one, because the directory is mounted and not the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_text(text)

@@ -1,7 +1,7 @@
-"""A pod's volumes: what lies in each, and where each container sees it.
+"""A pod's volumes: the content of each, and where each container mounts it.
 
 In: a pod and the ConfigMaps and Secrets it names. Out: `Volume`s, each a directory of this machine with the files to
-write into it, and for a container the `Mount`s its keeper makes. Deciding is pure; `write` puts the files there.
+write into it, and for a container the `Mount`s that its keeper makes. All pure but `write`, which writes the files.
 Invariant: no file name from a ConfigMap, Secret, `items` path or subPath leads out of its volume.
 """
 
@@ -27,7 +27,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A directory (or a hostPath's file) of this machine. `make` is false for what must be there already."""
+    """A directory (or a hostPath's file) of this machine. `make` is false if it must exist already."""
 
     path: Path
     files: Mapping[str, File] = field(default_factory=dict)
@@ -35,8 +35,8 @@ class Volume:
 
 
 def volumes(pod: Json, directory: Path, sources: Sources, facts: Facts, tokens: Mapping[str, str]) -> dict[str, Volume]:
-    """Every volume of the pod, by name. `tokens` are service-account tokens by volume name and path, fetched before;
-    what is not among them is not there.
+    """Every volume of the pod, by name. `tokens` are service-account tokens by volume name and path; a volume gets no
+    file for a token that is missing there.
     """
     found: dict[str, Volume] = {}
     for volume in pod["spec"].get("volumes") or ():
@@ -56,12 +56,12 @@ def _host_path(name: str, host_path: Json) -> Volume:
     make = kind == "DirectoryOrCreate"
     there = {"Directory": path.is_dir(), "File": path.is_file(), "": path.exists()}.get(kind, make)
     if not there and not make:
-        raise Unresolved(f"volume {name}: hostPath {path} is not there, or not a {kind or 'file or directory'}")
+        raise Unresolved(f"volume {name}: hostPath {path} does not exist, or is not a {kind or 'file or directory'}")
     return Volume(path, make=make)
 
 
 def _file_sources(volume: Json) -> list[tuple[Json, int]]:
-    """The parts of a volume that bring files, each with its mode."""
+    """The sources of a volume's files, each with its default mode."""
     if projected := volume.get("projected"):
         return [(source, projected.get("defaultMode", DEFAULT_MODE)) for source in projected.get("sources") or ()]
     for kind in ("configMap", "secret", "downwardAPI"):
@@ -94,7 +94,7 @@ def _files(
 
 
 def _selected(data: Mapping[str, bytes], source: Json, mode: int) -> dict[str, File]:
-    """All keys as files, or those that `items` select, under the paths it gives them."""
+    """All keys as files, or those that `items` selects, at the paths it gives them."""
     if not (items := source.get("items")):
         return {_inside(key): File(content, mode) for key, content in data.items()}
     files = {}
@@ -107,14 +107,14 @@ def _selected(data: Mapping[str, bytes], source: Json, mode: int) -> dict[str, F
 
 
 def _inside(path: str) -> str:
-    """The path, when it stays inside the volume."""
+    """The path, if it stays inside the volume; raises `Unresolved` otherwise."""
     if os.path.isabs(path) or ".." in Path(path).parts or not path:
         raise Unresolved(f"path {path!r} leads out of its volume")
     return path
 
 
 def mounts(container: Json, found: Mapping[str, Volume], variables: Mapping[str, str]) -> list[Mount]:
-    """Where the container sees which volume."""
+    """The container's mounts."""
     result: list[Mount] = []
     for mount in container.get("volumeMounts") or ():
         volume = found.get(mount["name"])
@@ -131,7 +131,7 @@ def mounts(container: Json, found: Mapping[str, Volume], variables: Mapping[str,
 
 
 def write(found: Mapping[str, Volume], mounted: list[Mount]) -> None:
-    """Makes the directories and files; a subPath that is not there yet becomes a directory, as a kubelet makes it."""
+    """Makes the directories and files. A subPath that does not exist becomes a directory, as with a kubelet."""
     for volume in found.values():
         if volume.make:
             volume.path.mkdir(parents=True, exist_ok=True)

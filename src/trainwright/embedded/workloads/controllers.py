@@ -1,7 +1,6 @@
-"""The workload controllers, put together over shared sources: one watch for each kind, however many read it.
+"""The workload controllers, wired to shared sources: one watch for each kind, however many controllers read it.
 
-In: a client. Out: controllers for a `Manager`. They know the API and nothing else: neither the server behind it nor
-the node.
+In: a client. Out: controllers for a `Manager`. They know only the API: neither the server behind it nor the node.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from trainwright.embedded.workloads.serviceaccounts import DefaultServiceAccount
 
 
 def workload_controllers(client: Client, clock: Clock | None = None) -> list[Controller]:
-    """JobSets, Jobs, scheduling, service accounts: `Manager(client, workload_controllers(client)).run()`."""
+    """The controllers for JobSets, Jobs, scheduling and default service accounts."""
     clock = clock or SystemClock()
     by_owner = {"controller": controlled_by_uid}
     job_sets = Source(JOB_SETS, ApiObject)

@@ -1,7 +1,4 @@
-"""Objects as the workload controllers see them: metadata typed, spec and status as they came.
-
-Small typed accessors, no behaviour that does I/O.
-"""
+"""Objects as the workload controllers read them: typed metadata, spec and status as JSON. No I/O."""
 
 from __future__ import annotations
 
@@ -53,6 +50,6 @@ def controlled_by_uid(thing: ApiObject) -> list[str]:
 
 
 def changed_status(thing: ApiObject, status: Json) -> Json | None:
-    """The merge patch that makes the stored status this one; None when it is that already."""
+    """The merge patch from the stored status to this one; None when they are equal."""
     changes = changed_members(thing.status, status)
     return status_patch(thing.metadata, changes) if changes else None

@@ -1,7 +1,7 @@
-"""Every namespace has a service account `default`: whose token pods mount that name no other.
+"""Gives every namespace its service account `default`, which pods use that name no other.
 
-In: namespaces and service accounts by watch. Out: the account, created where it is missing, and again when somebody
-deletes it. In a cluster kube-controller-manager does this.
+In: namespaces and service accounts by watch. Out: the account, created where it is missing and again after it was
+deleted. In a cluster kube-controller-manager does this.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class DefaultServiceAccounts:
         try:
             await self._client.create(SERVICE_ACCOUNTS, account, namespace.name)
         except (AlreadyExists, Forbidden, NotFound):
-            pass  # there after all, or its namespace is going
+            pass  # it exists by now, or its namespace is being deleted
         return Done()
 
 

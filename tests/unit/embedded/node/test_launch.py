@@ -133,7 +133,7 @@ def test_no_path_leads_out_of_its_volume(tmp_path: Path, path: str) -> None:
 
 def test_a_host_path_must_be_there(tmp_path: Path) -> None:
     gone = [{"name": "v", "hostPath": {"path": str(tmp_path / "gone")}}]
-    with pytest.raises(Unresolved, match="is not there"):
+    with pytest.raises(Unresolved, match="does not exist"):
         launch(pod(volumes=gone), tmp_path)
 
 

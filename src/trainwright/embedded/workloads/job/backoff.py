@@ -1,4 +1,4 @@
-"""How long a Job waits before it replaces failed pods: 10 s, doubled with each failure since the last success."""
+"""The back-off before a Job replaces failed pods: 10 s, doubled with each failure since the last success."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ LAST_SECONDS = 600.0
 
 
 def finished_at(pod: ApiObject) -> float:
-    """When the pod ended: its last container's end, else the turn of Ready, else its own deletion or creation."""
+    """The time at which the pod ended: when its last container ended, else when Ready changed, else when the pod was
+    deleted or created.
+    """
     ends = [
         (status.get("state") or {}).get("terminated", {}).get("finishedAt")
         for status in pod.status.get("containerStatuses") or ()
@@ -27,7 +29,7 @@ def finished_at(pod: ApiObject) -> float:
 
 
 def seconds_to_wait(failed: Iterable[ApiObject], succeeded: Iterable[ApiObject], now: float) -> float:
-    """How long no replacement may be created yet; 0 when one may."""
+    """Seconds until a replacement may be created; 0 when it may be created now."""
     last_success = max(map(finished_at, succeeded), default=float("-inf"))
     failures = [at for at in map(finished_at, failed) if at > last_success]
     if not failures:

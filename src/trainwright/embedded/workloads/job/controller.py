@@ -27,7 +27,7 @@ MANAGER = "kubernetes.io/job-controller"
 
 
 class JobController:
-    """Reads the shared sources; `controller()` gives the loop's part."""
+    """Reads the shared sources. `controller()` returns the `Controller` for a `Manager`."""
 
     def __init__(self, client: Client, jobs: Source[ApiObject], owned: Source[ApiObject], clock: Clock) -> None:
         self._client = client
@@ -75,7 +75,7 @@ class JobController:
         try:
             await self._client.create(PODS, body, job.metadata.namespace, decode=msgspec.Raw)
         except AlreadyExists:
-            return  # created by an earlier turn that this store has not shown yet
+            return  # created by an earlier reconcile; the store does not show it yet
         await self._events.record(JOBS, job.metadata, "Normal", "SuccessfulCreate", f"Created pod: {wanted.name}")
 
     async def _delete(self, job: ApiObject, pod: ApiObject) -> None:
@@ -83,7 +83,7 @@ class JobController:
             options = DeleteOptions(uid=pod.metadata.uid)
             await self._client.delete(PODS, pod.name, pod.metadata.namespace, options)
         except (NotFound, Conflict):
-            return  # gone, or another pod has its name by now
+            return  # already deleted, or replaced by another pod of the same name
         await self._events.record(JOBS, job.metadata, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
 
     async def _expire(self, job: ApiObject) -> Outcome:

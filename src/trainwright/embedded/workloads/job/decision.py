@@ -1,9 +1,8 @@
-"""What a Job's controller does next: a pure function of the Job, its pods and the time.
+"""Decides what the Job controller does next: a pure function of the Job, its pods and the time.
 
-In: the Job, every pod it controls, seconds since the epoch. Out: a `Decision`. Nothing here depends on having seen an
-event, and a decision carried out twice does no harm: pods to create have fixed names, pods to delete are named by uid.
-Pods that this controller deletes (suspension, scaling down) do not count as failures; those that fail by themselves
-do.
+In: the Job, every pod it controls, seconds since the epoch. Out: a `Decision`. It does not depend on having seen an
+event, and carrying it out twice is harmless: pods to create have fixed names, pods to delete are identified by uid.
+Pods that this controller deletes (suspension, scaling down) do not count as failures; pods that fail do.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ MAX_PODS_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class PodToCreate:
-    """A pod by its name and index. `failures`: how often its index failed before, where the Job counts that."""
+    """A pod by its name and index. `failures`: how often its index failed before, if the Job counts that."""
 
     name: str
     index: int | None
@@ -31,7 +30,7 @@ class PodToCreate:
 
 @dataclass(slots=True)
 class Decision:
-    """Pods to create and to delete, the status to store, when to look again, what to tell."""
+    """Pods to create and to delete, the status to store, when to reconcile again, and events."""
 
     create: list[PodToCreate] = field(default_factory=list)
     delete: list[ApiObject] = field(default_factory=list)
@@ -50,7 +49,7 @@ def decide(job: ApiObject, owned: list[ApiObject], now: float) -> Decision:
 
 
 class _Step:
-    """One evaluation. Facts first, then the end states in Kubernetes' order, then pods, then status."""
+    """One evaluation: facts first, then the end states in Kubernetes' order, then pods, then status."""
 
     def __init__(self, job: ApiObject, owned: list[ApiObject], now: float) -> None:
         spec = job.spec
@@ -82,7 +81,7 @@ class _Step:
         return index is not None and index < (self.completions or 0)
 
     def _count(self) -> None:
-        """Counters only grow: what was counted stays counted when the pod is gone."""
+        """Counters only grow: a pod that was counted stays counted after it is deleted."""
         status = self.job.status
         counted = [p for p in self.failed_pods if self.failures[p.metadata.uid].action != "Ignore"]
         self.failed = max(status.get("failed", 0), len(counted))
@@ -132,7 +131,7 @@ class _Step:
         return self.decision
 
     def _end(self) -> tuple[str, str, str] | None:
-        """How the Job ends, if it does: what was decided before, then failures, then early success."""
+        """How the Job ends, if it does: as decided before, else by failures, else by early success."""
         for type in ("SuccessCriteriaMet", "FailureTarget"):
             before = find_condition(self.conditions, type)
             if before is not None and before["status"] == "True":
@@ -162,7 +161,7 @@ class _Step:
         return None
 
     def _restarted_too_often(self, limit: int) -> bool:
-        """With restartPolicy OnFailure, containers fail without their pod failing; the limit counts their restarts."""
+        """With restartPolicy OnFailure containers fail but their pod does not, so the limit counts their restarts."""
         if self.job.spec["template"]["spec"].get("restartPolicy") != "OnFailure":
             return False
         restarts: int = sum(
@@ -184,11 +183,11 @@ class _Step:
         self.decision.after = seconds if self.decision.after is None else min(self.decision.after, seconds)
 
     def _finish(self, type: str, reason: str, message: str) -> None:
-        """Ends every pod; once none is left, the interim condition becomes the final one."""
+        """Deletes every pod; when none is left, the interim condition becomes the final one."""
         if find_condition(self.conditions, type) is None:
             self._add_condition(type, "True", reason, message)
         if type == "FailureTarget":
-            # Every pod that did not finish by itself counts as failed with the Job.
+            # Every pod that did not finish counts as failed with the Job.
             self.failed = max(self.failed, len(self.failed_pods) + len(self.active) + len(self.terminating))
         self._delete(self.active)
         if self.terminating:
@@ -209,7 +208,7 @@ class _Step:
         return self.succeeded > 0 if self.completions is None else self.succeeded >= self.completions
 
     def _manage_pods(self) -> None:
-        """Creates what is missing or deletes what is too much, never both at once."""
+        """Creates missing pods or deletes surplus ones, never both at once."""
         if self.suspended:
             self._delete(self.active)
             return
@@ -230,7 +229,7 @@ class _Step:
         return max(0, min(self.completions - self.succeeded - len(self.failed_indexes), self.parallelism))
 
     def _surplus(self, wanted: int) -> list[ApiObject]:
-        """Second pods of one index, pods of finished indexes, then the least advanced ones."""
+        """The surplus pods: duplicates of an index, pods of finished indexes, then the least advanced ones."""
         surplus: list[ApiObject] = []
         left = sorted(self.active, key=lambda pod: (pod.is_true("Ready"), pod.phase == "Running"), reverse=True)
         if self.indexed:
@@ -327,6 +326,6 @@ class _Step:
             status["completedIndexes"] = indexes.write(self.succeeded_indexes)
             if "backoffLimitPerIndex" in self.job.spec:
                 status["failedIndexes"] = indexes.write(self.failed_indexes)
-        # As the API server stores it: what is empty is absent, but for the counters that are always written.
+        # As the API server stores it: empty fields are absent, except for the counters that are always written.
         always = ("ready", "terminating", "uncountedTerminatedPods")
         return {key: value for key, value in status.items() if key in always or value not in (None, 0, "", [])}

@@ -1,4 +1,4 @@
-"""Sets of completion indexes, and Kubernetes' way to write them: `0-2,4`."""
+"""Sets of completion indexes in Kubernetes' notation: `0-2,4`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def parse(text: str | None, completions: int) -> set[int]:
 
 
 def write(indexes: Iterable[int]) -> str:
-    """Runs of two are written `0,1`, longer ones `0-2`, as the Job controller does."""
+    """The text for the indexes. Runs of two are written `0,1`, longer ones `0-2`, as the Job controller does."""
     runs: list[list[int]] = []
     for index in sorted(indexes):
         if runs and runs[-1][-1] == index - 1:

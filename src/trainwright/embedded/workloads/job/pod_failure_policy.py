@@ -1,4 +1,4 @@
-"""A Job's podFailurePolicy: what one failed pod means for the Job."""
+"""A Job's podFailurePolicy: the action for one failed pod."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Action = Literal["FailJob", "FailIndex", "Ignore", "Count"]
 
 
 class Match(NamedTuple):
-    """The rule that applies. `message` says why, for a rule that fails the Job."""
+    """The action of the rule that matched. `message` says why, for a rule that fails the Job."""
 
     action: Action
     message: str = ""
 
 
 def match(policy: Json | None, pod: ApiObject) -> Match:
-    """The first rule that fits the failed pod; without one, its failure counts."""
+    """The action of the first rule that matches the failed pod; without a match the failure counts."""
     for position, rule in enumerate((policy or {}).get("rules") or ()):
         action: Action = rule["action"]
         where = f"matching {action} rule at index {position}"
@@ -38,7 +38,7 @@ def match(policy: Json | None, pod: ApiObject) -> Match:
 
 
 def _container(pod: ApiObject, requirement: Json) -> Json | None:
-    """The first ended container whose exit code the requirement names. A 0 never matches."""
+    """The first terminated container whose exit code matches the requirement. 0 never matches."""
     for field in ("containerStatuses", "initContainerStatuses"):
         for status in pod.status.get(field) or ():
             code = (status.get("state") or {}).get("terminated", {}).get("exitCode")

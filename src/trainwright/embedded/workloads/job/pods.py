@@ -1,8 +1,8 @@
-"""What a Job's pod looks like.
+"""Builds the pods of a Job.
 
-Names are `<job>-<index>-<5 characters>`, or `<job>-<5 characters>` without an index. The characters follow from the
-Job's uid, the index and the attempt, so that creating a pod can be repeated: a controller that did not yet see its own
-pod makes the same name again, and the server says it exists.
+Names are `<job>-<index>-<5 characters>`, or `<job>-<5 characters>` without an index. The characters are a function of
+the Job's uid, the index and the attempt, so that a creation can be repeated: a controller that does not see its own
+pod yet makes the same name again, and the server answers that it exists.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def index_of(pod: ApiObject) -> int | None:
 
 
 def build(job: ApiObject, index: int | None, name: str, failures: int | None = None) -> Json:
-    """The pod to create. `failures` of its index are noted on it where the Job counts them for each index."""
+    """The pod to create. `failures` of its index are written on it if the Job counts them for each index."""
     template: Json = copy.deepcopy(job.spec["template"])
     metadata, spec = template.get("metadata") or {}, template["spec"]
     labels = {**(metadata.get("labels") or {}), **owner_labels(job)}
@@ -58,7 +58,7 @@ def build(job: ApiObject, index: int | None, name: str, failures: int | None = N
         for container in (spec.get("initContainers") or []) + spec["containers"]:
             _add_index_variable(container)
     if _mounts_a_token(spec):
-        spec.setdefault("serviceAccountName", "default")  # what admission fills in where there is one
+        spec.setdefault("serviceAccountName", "default")  # in a cluster an admission plugin does this
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -9,7 +9,7 @@ from trainwright.schema.jsonobject import Json
 
 
 def met(policy: Json | None, completions: int, succeeded: Set[int]) -> str | None:
-    """The sentence that says which rule is met, or None."""
+    """The message for the rule that is met, or None."""
     for position, rule in enumerate((policy or {}).get("rules") or ()):
         named, count = rule.get("succeededIndexes"), rule.get("succeededCount")
         relevant = succeeded & indexes.parse(named, completions) if named is not None else succeeded

@@ -1,7 +1,7 @@
-"""The JobSet controller: a JobSet becomes a headless service and Jobs, their fates become its status (JobSet v0.12).
+"""The JobSet controller: creates a JobSet's headless service and Jobs and keeps its status, as JobSet v0.12 does.
 
 `decision.decide` is the checklist, pure: JobSet and Jobs in, what to create, delete, suspend and resume and the new
-status out. `controller` carries it out. One policy a file: `failure_policy`, `success_policy`, `startup_policy`,
-`depends_on`, `time_to_live`; `children` says what a Job and the service look like, `defaults` what an absent field
-means, `conditions` how conditions change.
+status out. `controller` carries it out. Each policy has a file: `failure_policy`, `success_policy`, `startup_policy`,
+`depends_on`, `time_to_live`. `children` builds Jobs and the service, `defaults` fills in absent fields, `conditions`
+sets conditions.
 """

@@ -1,6 +1,4 @@
-"""What a JobSet's children look like: Jobs `<jobset>-<replicatedJob>-<index>` with JobSet's labels, and the headless
-service.
-"""
+"""Builds a JobSet's children: Jobs `<jobset>-<replicatedJob>-<index>` with JobSet's labels, and a headless service."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ def subdomain(job_set: ApiObject, spec: Json) -> str:
 
 
 def service(job_set: ApiObject, spec: Json) -> Json:
-    """The headless service under which pods find each other by name."""
+    """The headless service by which pods find each other by name."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -47,7 +45,7 @@ def service(job_set: ApiObject, spec: Json) -> Json:
 
 
 def job(job_set: ApiObject, spec: Json, replicated: Json, index: int) -> Json:
-    """The Job to create, suspended as the JobSet is."""
+    """The Job to create, suspended if the JobSet is."""
     template = replicated["template"]
     metadata = template.get("metadata") or {}
     job_spec: Json = copy.deepcopy(template["spec"])
@@ -110,7 +108,7 @@ def labels(job_set: ApiObject, spec: Json, replicated: Json, index: int) -> dict
 
 
 def _before(replicated_jobs: list[Json], name: str) -> int:
-    """How many Jobs the replicated jobs before this one have."""
+    """The number of Jobs of all replicated jobs before this one."""
     total = 0
     for replicated in replicated_jobs:
         if replicated["name"] == name:
@@ -131,8 +129,8 @@ def _placement(job_set: ApiObject, template_metadata: Json) -> dict[str, str]:
 
 
 def resumed(child: ApiObject, replicated: Json) -> Json:
-    """A merge patch that lets a suspended Job go on, with what was changed in the JobSet's template while it stood
-    still.
+    """The merge patch that resumes a suspended Job, with the changes made to the JobSet's template while it was
+    suspended.
     """
     template = replicated["template"]["spec"]["template"]
     mine, theirs = child.spec["template"], template.get("metadata") or {}

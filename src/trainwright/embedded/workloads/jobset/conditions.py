@@ -1,4 +1,4 @@
-"""How a JobSet's conditions change, and JobSet's own words for each."""
+"""A JobSet's conditions, with the reasons and messages of JobSet itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EXCLUSIVE = frozenset({"StartupPolicyInProgress", "StartupPolicyCompleted"})
 
 @dataclass(slots=True)
 class Conditions:
-    """The conditions as they will be stored. A change is told as an event, once the status is written."""
+    """The conditions to store, and an event for each change, to be written after the status."""
 
     now: float
     items: list[Json]
@@ -25,7 +25,7 @@ class Conditions:
         return any(item["type"] == type and item["status"] == "True" for item in self.items)
 
     def set(self, type: str, *, true: bool, reason: str, message: str, warning: bool = False) -> None:
-        """A condition that was never true is not written as false. Exclusive ones end each other."""
+        """Sets a condition. One that was never true is not written as false. An exclusive one turns the other false."""
         status = "True" if true else "False"
         wanted = {"type": type, "status": status, "reason": reason, "message": message}
         changed = False

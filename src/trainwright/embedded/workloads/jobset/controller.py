@@ -1,8 +1,8 @@
 """Carries out what `decision` decides for a JobSet.
 
 In: JobSets, Jobs and services by watch. Out: the service, Jobs created, deleted, suspended and resumed, and the
-status, last and once, bound to the version it was computed from. A Job's name held by somebody else is told as an
-event, and waited for.
+status, last and once, bound to the version it was computed from. If another owner has a Job's name, an event says so
+and the creation is retried.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MANAGER = "jobset.sigs.k8s.io/jobset-controller"
 
 
 class JobSetController:
-    """Reads the shared sources; `controller()` gives the loop's part."""
+    """Reads the shared sources. `controller()` returns the `Controller` for a `Manager`."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class JobSetController:
         await self._events.record(JOB_SETS, job_set.metadata, "Warning", "JobCreationFailed", message)
 
     async def _delete(self, resource: Any, thing: ApiObject) -> None:
-        """In the foreground: a Job's name is free again only when its pods are gone."""
+        """Deletes in the foreground: a Job's name is free again only when its pods are deleted."""
         options = DeleteOptions(uid=thing.metadata.uid, propagation="Foreground")
         try:
             await self._client.delete(resource, thing.name, thing.metadata.namespace, options)

@@ -1,7 +1,7 @@
-"""What a JobSet's controller does next: a pure function of the JobSet, its Jobs and the time.
+"""Decides what the JobSet controller does next: a pure function of the JobSet, its Jobs and the time.
 
 In: the JobSet, every Job it controls, whether its service exists, seconds since the epoch. Out: a `Decision`. It reads
-as JobSet's own checklist: count, clean up what is finished, remove Jobs of earlier attempts, failure policy, success
+as JobSet's own checklist: count, clean up a finished JobSet, delete Jobs of earlier attempts, failure policy, success
 policy, service, Jobs in order of dependencies and start-up policy, suspend or resume. The status is written once,
 last.
 """
@@ -57,7 +57,7 @@ class _Step:
         self.status: Json = {"restarts": 0, **job_set.status}
         self.conditions = Conditions(now, [dict(c) for c in job_set.status.get("conditions") or ()])
         self.decision = Decision()
-        # Jobs of earlier attempts are on their way out and belong to none of the other lists.
+        # Jobs of earlier attempts are being deleted and belong to none of the other lists.
         restarts = job_set.status.get("restarts", 0)
         self.previous = [job for job in jobs if _attempt(job) < restarts]
         current = [job for job in jobs if _attempt(job) >= restarts]
@@ -68,7 +68,7 @@ class _Step:
 
     def decide(self) -> Decision:
         self.statuses = self._count()
-        # In JobSet's own order, by name and backwards, so that an unchanged status is equal.
+        # In JobSet's own order (by name, descending), so that an unchanged status compares equal.
         self.status["replicatedJobsStatus"] = [self.statuses[name] for name in sorted(self.statuses, reverse=True)]
         self._step()
         self.status["conditions"] = self.conditions.items
@@ -105,7 +105,7 @@ class _Step:
             self._resume_jobs()
 
     def _unsupported(self) -> str | None:
-        """What would change the meaning of the JobSet if it were ignored."""
+        """The fields that are not supported and would change the meaning of the JobSet if they were ignored."""
         if self.spec.get("volumeClaimPolicies"):
             return "spec.volumeClaimPolicies"
         if (self.spec.get("failurePolicy") or {}).get("restartStrategy") == "InPlaceRestart":
@@ -162,7 +162,7 @@ class _Step:
         self.decision.events.append(("Warning", verdict.event_reason, verdict.message))
 
     def _create_jobs(self) -> None:
-        """Jobs that are missing, as far as dependencies and start-up order let them begin."""
+        """Creates the missing Jobs that dependencies and start-up order let begin."""
         in_order = startup_policy.is_in_order(self.spec) and not self.suspended
         blocking = (self.spec.get("failurePolicy") or {}).get("restartStrategy") == "BlockingRecreate"
         for replicated in self.spec["replicatedJobs"]:
@@ -179,7 +179,7 @@ class _Step:
             self.conditions.started_in_order()
 
     def _missing(self, replicated: Json) -> list[Json]:
-        """A name still held by a Job of an earlier attempt is free only when that Job, and its pods, are gone."""
+        """Whether a Job of an earlier attempt still has the name: it is free when that Job and its pods are deleted."""
         return [
             children.job(self.job_set, self.spec, replicated, index)
             for index in range(replicated["replicas"])
@@ -203,6 +203,6 @@ class _Step:
 
 
 def _attempt(job: ApiObject) -> int:
-    """Which attempt of the JobSet a Job belongs to; one without the label belongs to none and is removed."""
+    """The attempt of the JobSet that a Job belongs to. A Job without the label belongs to none and is deleted."""
     text = job.metadata.label(children.RESTART_ATTEMPT)
     return int(text) if text is not None and text.isdecimal() else -1

@@ -1,4 +1,4 @@
-"""What an absent field of a JobSet means. In a cluster its webhook writes these; here the controller reads them so."""
+"""The defaults of a JobSet's fields. In a cluster JobSet's webhook writes them; here the controller assumes them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from trainwright.schema.jsonobject import Json
 
 
 def defaulted(spec: Json) -> Json:
-    """A copy of the spec with nothing left to assume."""
+    """A copy of the spec with every default filled in."""
     result = copy.deepcopy(spec)
     if not result.get("successPolicy"):
         result["successPolicy"] = {"operator": "All"}

@@ -1,4 +1,4 @@
-"""What failed Jobs mean for their JobSet: the first rule that fits, else a restart while any are left, else the end."""
+"""A JobSet's failurePolicy: the action of the first matching rule, else a restart while any are left, else failure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """All Jobs are made anew. `counts`: towards maxRestarts."""
+    """Create all Jobs again. `counts`: the restart counts towards maxRestarts."""
 
     counts: bool
     condition_reason: str
@@ -30,7 +30,7 @@ class Restart:
 
 
 def verdict(spec: Json, status: Json, failed: list[ApiObject]) -> Fail | Restart:
-    """`failed` is not empty."""
+    """The action for failed Jobs, of which there is at least one."""
     policy = spec.get("failurePolicy")
     first = min(failed, key=_failed_at)
     if policy is None:
@@ -52,7 +52,7 @@ def verdict(spec: Json, status: Json, failed: list[ApiObject]) -> Fail | Restart
 
 
 def _rule(rules: list[Json], failed: list[ApiObject]) -> tuple[Json | None, ApiObject | None]:
-    """The first rule that fits a failed Job, and the Job that failed first among those it fits."""
+    """The first rule that matches a failed Job, and of the Jobs it matches the one that failed first."""
     for rule in rules:
         matching = [job for job in failed if _applies(rule, job)]
         if matching:

@@ -10,5 +10,5 @@ def is_in_order(spec: Json) -> bool:
 
 
 def has_started(replicated: Json, status: Json) -> bool:
-    """Every Job of it is ready or has ended, in whatever way."""
+    """Whether every Job of the replicated job is ready or has ended."""
     return bool(replicated["replicas"] == status["failed"] + status["ready"] + status["succeeded"])

@@ -1,4 +1,4 @@
-"""When a JobSet is complete: all Jobs of the targeted replicated jobs succeeded, or any one."""
+"""A JobSet's successPolicy: complete when all, or any, Jobs of the targeted replicated jobs have succeeded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from trainwright.schema.jsonobject import Json
 
 
 def is_met(spec: Json, succeeded: list[ApiObject]) -> bool:
-    """`succeeded` is not empty."""
+    """Whether the JobSet is complete, given the Jobs that succeeded, of which there is at least one."""
     policy = spec["successPolicy"]
     targets = policy.get("targetReplicatedJobs") or []
 

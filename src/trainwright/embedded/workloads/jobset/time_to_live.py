@@ -7,7 +7,7 @@ from trainwright.embedded.workloads.objects import ApiObject
 
 
 def seconds_left(job_set: ApiObject, now: float) -> float | None:
-    """Until the finished JobSet is to be deleted; None when it is kept."""
+    """Seconds until the finished JobSet is to be deleted; None when it is kept."""
     ttl = job_set.spec.get("ttlSecondsAfterFinished")
     for type in ("Completed", "Failed"):
         condition = job_set.condition(type)

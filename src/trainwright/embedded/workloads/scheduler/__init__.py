@@ -1,4 +1,4 @@
-"""The scheduler: pods without a node get one that has room, or are told why not.
+"""The scheduler: binds pods to a node with enough resources, or says in their status why it cannot.
 
-`fit` is the policy, pure: a pod, a node and what runs there in, reasons against it out. `controller` binds.
+`fit` is the policy, pure: a pod, a node and the pods on it in, reasons against it out. `controller` binds.
 """

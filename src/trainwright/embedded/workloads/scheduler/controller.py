@@ -1,7 +1,7 @@
 """Binds pods to nodes, one at a time.
 
-In: pods and nodes by watch. Out: a binding, or the condition PodScheduled=False with the reason. A pod that was bound
-but is not yet seen as bound is assumed to be there, so that no room is given away twice.
+In: pods and nodes by watch. Out: a binding, or the condition PodScheduled=False with the reason. A pod that was just
+bound is assumed to be on its node until the store shows it there, so that no resources are allocated twice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def node_and_waiting(pod: ApiObject) -> list[str]:
 
 
 class Scheduler:
-    """Needs the index `node` (`node_and_waiting`) on the pods' source."""
+    """Binds waiting pods. The pods' source needs the index `node` (`node_and_waiting`)."""
 
     def __init__(self, client: Client, pods: Source[ApiObject], nodes: Source[ApiObject], clock: Clock) -> None:
         self._client = client
@@ -46,14 +46,14 @@ class Scheduler:
 
     def controller(self) -> Controller:
         watches = [Watches(self._pods, self._woken_by_pod), Watches(self._nodes, self._waiting)]
-        # One worker: two would each see room for the same pod's worth of resources.
+        # One worker: two could each allocate the same resources.
         return Controller("scheduler", self.reconcile, watches, workers=1, clock=self._clock)
 
     def _waiting(self, _: object = None) -> Iterable[Key]:
         return [key_of(pod) for pod in self._pods.store.by("node", "waiting")]
 
     def _woken_by_pod(self, pod: ApiObject) -> Iterable[Key]:
-        """The pod itself while it has no node; those that wait, when it ends and leaves its room."""
+        """The pod itself while it has no node; all waiting pods when it ends and frees resources."""
         if not pod.spec.get("nodeName"):
             return [key_of(pod)]
         if pod.phase in ("Succeeded", "Failed") or pod.is_being_deleted:
@@ -65,7 +65,7 @@ class Scheduler:
         if pod is None or not waits_for_node(pod) or pod.spec.get("schedulerName", NAME) != NAME:
             return Done()
         if pod.metadata.uid in self._assumed:
-            return Done()  # bound by us; the store is a moment behind
+            return Done()  # bound already; the store does not show it yet
         if pod.spec.get("schedulingGates"):
             blocked = "Scheduling is blocked due to non-empty scheduling gates"
             await self._tell(pod, "SchedulingGated", blocked)
@@ -82,7 +82,7 @@ class Scheduler:
         return Done()
 
     def _on(self, node: ApiObject) -> list[ApiObject]:
-        """The pods on a node, with those that we just bound to it."""
+        """The pods on a node, including those that were just bound to it."""
         there = self._pods.store.by("node", f"node/{node.name}")
         for uid, (key, name) in list(self._assumed.items()):
             pod = self._pods.store.get(key)
@@ -105,13 +105,13 @@ class Scheduler:
                 PODS, binding, namespace, name=pod.name, subresource="binding", decode=msgspec.Raw
             )
         except (NotFound, Conflict):
-            return  # deleted, or bound by somebody else; the watch says so
+            return  # deleted, or bound by another scheduler; the watch will show it
         self._assumed[pod.metadata.uid] = (key_of(pod), node.name)
         message = f"Successfully assigned {namespace}/{pod.name} to {node.name}"
         await self._events.record(PODS, pod.metadata, "Normal", "Scheduled", message)
 
     async def _tell(self, pod: ApiObject, reason: str, message: str) -> None:
-        """Why the pod waits, in its status and, when that is news, as an event."""
+        """Writes why the pod waits into its status and, if the reason is new, as an event."""
         conditions = [dict(condition) for condition in pod.status.get("conditions") or ()]
         before = find_condition(conditions, "PodScheduled")
         if before is not None and (before.get("reason"), before.get("message")) == (reason, message):

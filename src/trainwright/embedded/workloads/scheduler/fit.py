@@ -1,7 +1,7 @@
 """Whether a pod fits a node, and if not, why, in kube-scheduler's words.
 
-In: a pod, a node, the pods on it. Out: reasons against it; none means it fits. Pure. What this scheduler does not
-weigh yet is a reason too, so that a pod waits with a sentence instead of being placed wrongly.
+In: a pod, a node, the pods on it. Out: reasons against it; none means it fits. Pure. A constraint that this scheduler
+does not support is a reason too, so that a pod waits with a message instead of being placed wrongly.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Amounts = dict[str, Quantity]
 
 
 def requests(pod: ApiObject) -> Amounts:
-    """What the pod asks for: the sum of its containers or its largest init container, if more, and overhead."""
+    """The pod's requests: the sum of its containers or, if larger, the largest init container; plus overhead."""
     total: Amounts = {"pods": parse_quantity(1)}
     for container in pod.spec.get("containers") or ():
         _add(total, _asked(container))
@@ -29,7 +29,7 @@ def requests(pod: ApiObject) -> Amounts:
 
 
 def _asked(container: Json) -> Amounts:
-    """A limit without a request is a request."""
+    """The container's requests. A limit without a request counts as a request."""
     resources = container.get("resources") or {}
     asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     return {name: parse_quantity(amount) for name, amount in asked.items()}

@@ -1,5 +1,7 @@
 """Our API server takes what the real one takes and refuses what it refuses: 500 mutated objects, created on both.
 
+What it says in protobuf, in which Go's typed clients ask for failures, is the same to the byte.
+
 Dry runs, so that no answer depends on an earlier one. `TRAINWRIGHT_FUZZ` multiplies the count, `TRAINWRIGHT_FUZZ_SEED`
 draws others.
 """
@@ -64,6 +66,36 @@ def test_mutated_objects_are_accepted_or_refused_as_by_the_real_server(servers: 
             wrong.append(f"POST {path} {json.dumps(item)}\n  ours: {texts[0]}\n  real: {texts[1]}")
     assert OBJECTS > accepted > OBJECTS // 50  # both outcomes occur, or the test says nothing
     assert not wrong, f"{len(wrong)} of {OBJECTS} differ:\n" + "\n".join(wrong)
+
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+JOB_SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
+JOB_SET = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
+FAILURES: list[tuple[str, str, Json | None, str]] = [
+    ("GET", f"{CONFIG_MAPS}/none", None, "application/json"),
+    ("GET", f"{JOB_SETS}/none", None, "application/json"),
+    ("GET", "/api/v1/nothings", None, "application/json"),
+    ("DELETE", "/api", None, "application/json"),
+    ("DELETE", f"{CONFIG_MAPS}/none", None, "application/json"),
+    ("PUT", f"{CONFIG_MAPS}/none", {"metadata": {"name": "other"}}, "application/json"),
+    ("POST", CONFIG_MAPS, {"metadata": {"name": "A_b", "labels": {"x y": "z"}}}, "application/json"),
+    ("POST", JOB_SETS, {**JOB_SET, "metadata": {"name": "A_b"}}, "application/json"),
+    ("POST", "/api/v1/namespaces/nowhere/configmaps", {"metadata": {"name": "a"}}, "application/json"),
+    ("PATCH", f"{CONFIG_MAPS}/none", {}, "application/wrong"),
+    ("GET", f"{CONFIG_MAPS}?watch=1&resourceVersionMatch=Exact", None, "application/json"),
+    ("GET", f"{CONFIG_MAPS}?labelSelector=a+b", None, "application/json"),
+]
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+
+@pytest.mark.parametrize("accept", [f"{PROTOBUF},application/json", f"application/json;q=0.5,{PROTOBUF}"])
+def test_failures_in_protobuf_are_those_of_the_real_server(servers: tuple[Rest, Rest], accept: str) -> None:
+    ours, real = servers
+    for method, path, body, kind in FAILURES:
+        mine = ours.raw(method, path, body, content_type=kind, accept=accept)
+        theirs = real.raw(method, path, body, content_type=kind, accept=accept)
+        assert mine == theirs, f"{method} {path}"
+        assert theirs[1].startswith(b"k8s\x00")
 
 
 def message(answer: bytes) -> str:

@@ -60,7 +60,7 @@ class Rest:
             if client is not None:
                 self._tls.load_cert_chain(client.certificate, client.key)
         self._kept = threading.local()
-        self._headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     @classmethod
     def from_kubeconfig(cls, path: Path, scratch: Path) -> Rest:
@@ -89,10 +89,17 @@ class Rest:
         return http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=self._tls)
 
     def raw(
-        self, method: str, path: str, body: Any = None, *, content_type: str = "application/json", timeout: float = 30.0
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        timeout: float = 30.0,
     ) -> tuple[int, bytes]:
         data = None if body is None else json.dumps(body)
-        headers = {**self._headers, "Content-Type": content_type}
+        headers = {**self._headers, "Content-Type": content_type, "Accept": accept}
         kept: http.client.HTTPConnection | None = getattr(self._kept, "connection", None)
         self._kept.connection = None
         if kept is not None and kept.sock is not None and time.monotonic() - self._kept.since < KEPT_SECONDS:

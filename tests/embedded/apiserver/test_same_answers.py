@@ -82,6 +82,7 @@ STORY = [
     Request("GET", CONFIG_MAPS, (("labelSelector", "a b"),)),
     Request("GET", f"{CONFIG_MAPS}/missing"),
     Request("GET", f"{CONFIG_MAPS}/a", accept="image/png"),
+    Request("GET", f"{CONFIG_MAPS}/missing", accept="application/vnd.kubernetes.protobuf,application/json"),
     Request("POST", THINGS, (), body("Thing", "t", spec={"size": 1, "color": "red"})),
     Request("POST", THINGS, (), body("Thing", "u", spec={"size": "large"})),
     Request("GET", f"{THINGS}/t"),
@@ -130,7 +131,11 @@ def _headers(headers: Any) -> list[tuple[str, str]]:
 
 def _plain(data: bytes, place: str) -> str:
     """Without what two objects never share: UIDs, versions, the namespace."""
-    text = data.decode().replace(f'"{place}"', '"{place}"').replace(f"namespace: {place}", "namespace: {place}")
+    text = (
+        data.decode(errors="backslashreplace")
+        .replace(f'"{place}"', '"{place}"')
+        .replace(f"namespace: {place}", "namespace: {place}")
+    )
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID", text)
     text = re.sub(r'("resourceVersion":"|resourceVersion: .)\d+', r"\1N", text)
     return re.sub(r'"continue":"[\w-]+"', '"continue":"TOKEN"', text)

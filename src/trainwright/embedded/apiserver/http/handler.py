@@ -27,7 +27,7 @@ from trainwright.embedded.apiserver.api import Api
 from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.http.dispatch import Operations
 from trainwright.embedded.apiserver.http.documents import Documents
-from trainwright.embedded.apiserver.http.negotiation import failure_form, render
+from trainwright.embedded.apiserver.http.negotiation import failure_form, render_failure
 from trainwright.embedded.apiserver.http.requests import (
     Answer,
     Call,
@@ -36,7 +36,6 @@ from trainwright.embedded.apiserver.http.requests import (
     Sink,
     StreamedAnswer,
     header_fields,
-    json_answer,
     text_answer,
 )
 from trainwright.embedded.apiserver.http.router import Target, find_target, segments
@@ -83,7 +82,7 @@ class Handler:
             except Exception:
                 log.exception("a request could not be answered: %s %s", request.method, request.path)
                 failed = StatusError(500, "an internal error of the embedded API server; its log has the details")
-                answer = json_answer(500, failed.status)
+                answer = failure(failed, request.headers)
         return msgspec.structs.replace(answer, warnings=tuple(warnings)) if warnings else answer
 
     def header_fields(self, answer: Answer | StreamedAnswer) -> list[tuple[str, str]]:
@@ -164,4 +163,4 @@ async def _guarded(request: Request, send: Callable[[Sink], Awaitable[None]], si
 def failure(error: StatusError, headers: Mapping[str, str]) -> Answer:
     form = failure_form(headers.get("Accept", ""))
     more = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
-    return Answer(error.code, render(form, error.status), form.content_type, more)
+    return Answer(error.code, render_failure(form, error.status), form.content_type, more)

@@ -1,4 +1,4 @@
-"""What form a client wants its answer in: JSON or YAML, whole objects, tables, or metadata only."""
+"""What form a client wants its answer in: JSON or YAML, whole objects, tables, metadata only; failures in protobuf."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import msgspec
 
 from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.http.requests import JSON_TYPE
+from trainwright.embedded.apiserver.wire.status import encode_status
+from trainwright.schema.jsonobject import Json
 
 YAML_TYPE = "application/yaml"
 PROTOBUF_TYPE = "application/vnd.kubernetes.protobuf"
+ANY_TYPE = ("*/*", "application/*", JSON_TYPE)  # what JSON answers
 KNOWN_TYPES = frozenset({JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE, "*/*"})
 TABLE, PARTIAL, PARTIAL_LIST = "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
 _TRANSFORMS = {TABLE, PARTIAL, PARTIAL_LIST}
@@ -56,30 +59,37 @@ def negotiate(accept: str, *, custom: bool = False, tables: bool = True, collect
         if collection:
             accepted += f", {JSON_TYPE};stream=watch, {PROTOBUF_TYPE};stream=watch"
         raise StatusError(406, f"406: Not Acceptable\n\nAvailable representations: {accepted}", details={})
-    for media, params in clauses:
-        if media in ("*/*", "application/*", JSON_TYPE):
-            chosen = JSON_TYPE
-        elif media == YAML_TYPE:
-            chosen = YAML_TYPE
-        else:
-            continue
-        kind = params.get("as", "")
-        if not kind:
-            return Form(chosen)
-        if not tables or kind not in _TRANSFORMS or params.get("g") != "meta.k8s.io":
-            continue
-        if params.get("v") in ("v1", "v1beta1"):
-            return Form(chosen, kind, params["v"])
-    text = f"only the following media types are accepted: {accepted}"
-    raise StatusError(406, text)
+    forms = (_form(media, params, tables=tables) for media, params in clauses)
+    found = next((form for form in forms if form is not None), None)
+    if found is None:
+        raise StatusError(406, f"only the following media types are accepted: {accepted}")
+    return found
+
+
+def _form(media: str, params: dict[str, str], *, tables: bool) -> Form | None:
+    """The form that one clause asks for, if objects can be answered in it."""
+    chosen = YAML_TYPE if media == YAML_TYPE else JSON_TYPE
+    if chosen == JSON_TYPE and media not in ANY_TYPE:
+        return None
+    kind = params.get("as", "")
+    if not kind:
+        return Form(chosen)
+    known = tables and kind in _TRANSFORMS and params.get("g") == "meta.k8s.io"
+    return Form(chosen, kind, params["v"]) if known and params.get("v") in ("v1", "v1beta1") else None
 
 
 def failure_form(accept: str) -> Form:
-    """How a failure is told: as asked for if that is possible, never as a table."""
-    try:
-        return negotiate(accept, tables=False)
-    except StatusError:
-        return PLAIN
+    """How a failure is told: in the first form that is asked for, never as a table.
+
+    Failures can be had as protobuf, too: Go's typed clients ask for that first, and read either.
+    """
+    for media, params in _clauses(accept) if accept else ():
+        if media == PROTOBUF_TYPE and not params.get("as"):
+            return Form(PROTOBUF_TYPE)
+        form = _form(media, params, tables=False)
+        if form is not None:
+            return form
+    return PLAIN
 
 
 def render(form: Form, value: Any) -> bytes:
@@ -88,3 +98,7 @@ def render(form: Form, value: Any) -> bytes:
 
         return yaml.safe_dump(value, sort_keys=True, allow_unicode=True).encode()
     return msgspec.json.encode(value)
+
+
+def render_failure(form: Form, status: Json) -> bytes:
+    return encode_status(status) if form.media_type == PROTOBUF_TYPE else render(form, status)

@@ -1,7 +1,8 @@
 """Protobuf bodies of built-in kinds, decoded to JSON.
 
 Go's typed clients send `k8s\\0` and a `runtime.Unknown` that carries the object's own message. `types.json` has the
-field numbers of every built-in kind. Answers are always JSON, which those clients accept.
+field numbers of every built-in kind. Objects are answered as JSON, which those clients accept; status.py writes
+failures as protobuf.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -94,7 +94,10 @@ Fault = DropBefore | DropAfter | Respond | Delay | CutStream | ExpireStream | Cr
 
 @dataclass
 class Rule:
-    """Which requests a fault hits: those that match, from the `nth` on, `times` in a row (None: for ever)."""
+    """Which requests a fault hits: those that match, from the `nth` on, `times` in a row (None: for ever).
+
+    `when` is a further condition, for what method and path cannot tell.
+    """
 
     fault: Fault
     method: str = ".*"
@@ -102,12 +105,15 @@ class Rule:
     nth: int = 1
     times: int | None = 1
     writes_only: bool = False
+    when: Callable[[Request], bool] | None = None
     seen: int = field(default=0, init=False)
 
     def hits(self, request: Request) -> bool:
         if self.writes_only and not request.is_write:
             return False
         if not re.fullmatch(self.method, request.method) or not re.search(self.path, request.target):
+            return False
+        if self.when is not None and not self.when(request):
             return False
         self.seen += 1
         return self.seen >= self.nth and (self.times is None or self.seen < self.nth + self.times)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from prometheus_client import CollectorRegistry
 
+from trainwright.api.resources import JOB_SETS, TRAIN_JOBS
 from trainwright.operator.metrics import OperatorMetrics
-from unit.operator.world import World, runtime, train_job
+from unit.operator.world import World, train_job
 
 CONTROLLER, QUEUE = {"controller": "c"}, {"name": "c", "controller": "c"}
 
@@ -67,16 +68,14 @@ def test_no_series_tells_when_another_was_created(registry: CollectorRegistry) -
 
 
 async def test_a_jobs_life_is_counted_and_a_restart_does_not_count_it_again() -> None:
-    world = World()
-    world.api.add("clustertrainingruntimes", runtime(), "")
-    async with world:
-        world.api.add("trainjobs", train_job())
+    async with World() as world:
+        await world.add(TRAIN_JOBS, train_job())
         await world.settle()
         await world.settle(30)
         ready = [{"name": "node", "ready": 1, "active": 1, "succeeded": 0, "failed": 0, "suspended": 0}]
-        world.api.change("jobsets", "job", {"status": {"replicatedJobsStatus": ready, "restarts": 2}})
+        await world.change_status(JOB_SETS, "job", {"replicatedJobsStatus": ready, "restarts": 2})
         await world.settle()
-        world.finish_job_set()
+        await world.finish_job_set()
         await world.settle()
         value = world.operator.metrics.registry.get_sample_value
         assert value("trainwright_trainjobs_created_total", {"runtime": "it"}) == 1

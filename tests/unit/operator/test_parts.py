@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_public_key
@@ -12,17 +11,14 @@ from hypothesis import strategies as st
 
 from trainwright.api.configuration import ConfigurationError
 from trainwright.api.metadata import ObjectMeta
-from trainwright.api.resources import TRAIN_JOBS
+from trainwright.api.resources import EVENTS, TRAIN_JOBS
 from trainwright.api.trainjob import TrainerStatus, TrainJobStatus
-from trainwright.client import Client
-from trainwright.client.servertime import ServerTime
-from trainwright.controlloop import VirtualClock
 from trainwright.operator.events import Events
 from trainwright.operator.keys import GeneratedKeys, z85
 from trainwright.operator.revisions import content_of, name_of
 from trainwright.operator.serving import split_address
 from trainwright.operator.statuses import difference
-from unit.operator.memory_api import MemoryApi
+from trainwright.testing.virtualserver import VirtualServer
 from unit.operator.world import runtime
 
 
@@ -86,26 +82,25 @@ def test_an_ssh_pair_belongs_together_and_is_new_each_time() -> None:
 
 
 async def test_the_same_event_is_told_again_only_after_a_while_with_how_often() -> None:
-    clock = VirtualClock()
-    api = MemoryApi(clock)
-    client = Client(api)
-    client.server_time = ServerTime(clock.wall)
-    events = Events(client, "me")
-    job = ObjectMeta(name="job", namespace="ns", uid="u")
-    for _ in range(10):
-        await events.tell(TRAIN_JOBS, job, "Failed", "it broke")
-        await clock.advance(60)
-    told = [json.loads(request.body or b"") for request in api.writes]
-    assert [event["count"] for event in told] == [1, 6]
-    assert told[1]["firstTimestamp"] < told[1]["lastTimestamp"]
-    await events.tell(TRAIN_JOBS, job, "Failed", "it broke otherwise")
-    assert len(api.writes) == 3
+    job = ObjectMeta(name="job", namespace="default", uid="u")
+    async with VirtualServer() as server:
+        events = Events(server.client, "me")
+        for _ in range(10):
+            await events.tell(TRAIN_JOBS, job, "Failed", "it broke")
+            await server.clock.advance(60)
+        told = sorted(server.list(EVENTS), key=lambda event: int(event["count"]))
+        assert [event["count"] for event in told] == [1, 6]
+        assert told[1]["firstTimestamp"] < told[1]["lastTimestamp"]
+        await events.tell(TRAIN_JOBS, job, "Failed", "it broke otherwise")
+        assert len(server.list(EVENTS)) == 3
 
 
 async def test_an_event_is_never_longer_than_the_server_takes() -> None:
-    api = MemoryApi(VirtualClock())
-    await Events(Client(api), "me").tell(TRAIN_JOBS, ObjectMeta(name="job", namespace="ns"), "R", "x" * 5000)
-    assert len(json.loads(api.writes[0].body or b"")["message"]) <= 1024
+    async with VirtualServer() as server:
+        job = ObjectMeta(name="job", namespace="default")
+        await Events(server.client, "me").tell(TRAIN_JOBS, job, "R", "x" * 5000)
+        [event] = server.list(EVENTS)
+        assert len(event["message"]) <= 1024
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ import pytest
 from prometheus_client import generate_latest
 
 from trainwright.api.configuration import PluginsConfig, local
-from trainwright.client.requests import Request
+from trainwright.api.resources import JOBS, TRAIN_JOBS, Resource
 from trainwright.schema.jsonobject import Json
-from unit.operator.memory_api import Failure
-from unit.operator.world import World, runtime, train_job
+from unit.operator.world import World, train_job
 
+WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 PLAINJOB = Path(__file__).parents[3] / "examples" / "plugins" / "plainjob" / "trainwright_plainjob.py"
 
 
@@ -40,9 +40,7 @@ PLUGINS = [Stamp]
 
 
 def world_of(folder: Path) -> World:
-    world = World(msgspec.structs.replace(local(), plugins=PluginsConfig(directory=str(folder))))
-    world.api.add("clustertrainingruntimes", runtime(), "")
-    return world
+    return World(configuration=msgspec.structs.replace(local(), plugins=PluginsConfig(directory=str(folder))))
 
 
 async def until(world: World, happened: Callable[[], object], seconds: float = 20.0) -> None:
@@ -66,11 +64,9 @@ def digest(world: World) -> str:
 
 async def stamp_of(world: World, name: str) -> str | None:
     """What the plugin writes into a job that is created now."""
-    world.api.add("trainjobs", train_job(name))
+    await world.add(TRAIN_JOBS, train_job(name))
     await world.settle(1)
-    job_set = world.job_set(name)
-    assert job_set is not None
-    [container] = job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"]
+    [container] = world.job_set(name)["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"]
     return next((it["value"] for it in container.get("env", ()) if it["name"] == "STAMP"), None)
 
 
@@ -81,8 +77,7 @@ def watched() -> set[str]:
 
 
 async def test_a_file_that_comes_changes_and_goes_serves_the_next_job(tmp_path: Path) -> None:
-    world = world_of(tmp_path)
-    async with world:
+    async with world_of(tmp_path) as world:
         assert await stamp_of(world, "before") is None
         (tmp_path / "stamp.py").write_text(stamp("first"))
         await until(world, lambda: plugins(world) == ["Stamp"])
@@ -96,17 +91,16 @@ async def test_a_file_that_comes_changes_and_goes_serves_the_next_job(tmp_path: 
         await until(world, lambda: not plugins(world))
         assert await stamp_of(world, "after") is None
         assert world.job_set("first") == began, "what runs is left alone"
-        written = len(world.api.writes)
+        written = len(world.writes)
         await world.settle(600)
-        assert len(world.api.writes) == written
+        assert len(world.writes) == written
 
 
 async def test_a_file_that_breaks_is_named_and_its_last_good_version_goes_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "stamp.py").write_text(stamp("good"))
-    world = world_of(tmp_path)
-    async with world:
+    async with world_of(tmp_path) as world:
         (tmp_path / "stamp.py").write_text("import no_such_module\n")
         with caplog.at_level(logging.ERROR):
             await until(world, lambda: "stamp.py" in caplog.text)
@@ -134,10 +128,8 @@ async def test_a_directory_that_is_not_there_yet_is_told_and_read_when_it_comes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     place = tmp_path / "late"
-    with caplog.at_level(logging.ERROR):
-        world = world_of(place)
-    assert f"{place}: the directory cannot be read: No such file or directory" in caplog.text
-    async with world:
+    async with world_of(place) as world:
+        assert f"{place}: the directory cannot be read: No such file or directory" in caplog.text
         assert world.operator.is_ready
         assert await stamp_of(world, "before") is None
         place.mkdir()
@@ -151,8 +143,7 @@ async def test_a_file_that_hangs_while_it_is_imported_is_named_and_holds_up_nobo
 ) -> None:
     go = tmp_path / "go"
     waits = f"import os, time\nwhile not os.path.exists({str(go)!r}):\n    time.sleep(0.01)\n"
-    world = world_of(tmp_path)
-    async with world:
+    async with world_of(tmp_path) as world:
         (tmp_path / "slow.py").write_text(waits + stamp("slow"))
         with caplog.at_level(logging.ERROR):
             await until(world, lambda: "slow.py" in caplog.text)
@@ -176,23 +167,17 @@ def plain(name: str) -> Json:
     return body
 
 
-def end_job(world: World, name: str) -> None:
-    end = {"type": "Complete", "status": "True", "reason": "Why", "message": "the Job says so"}
-    world.api.change("jobs", name, {"status": {"conditions": [{**end, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}})
-
-
 async def test_the_watch_of_a_plugin_that_comes_later_is_started_and_ends_with_it(tmp_path: Path) -> None:
-    world = world_of(tmp_path)
-    async with world:
+    async with world_of(tmp_path) as world:
         assert "jobs.batch" not in watched()
         file = drop(PLAINJOB, tmp_path)
         await until(world, lambda: plugins(world))
-        world.api.add("trainjobs", plain("plain"))
+        await world.add(TRAIN_JOBS, plain("plain"))
         await world.settle(1)
         assert "jobs.batch" in watched()
-        assert world.api.get("jobs", "plain") is not None
-        assert world.job_set("plain") is None
-        end_job(world, "plain")
+        assert world.find(JOBS, "plain") is not None
+        assert world.find_job_set("plain") is None
+        await world.finish_job("plain")
         await world.settle(1)
         assert world.status("plain")["state"] == "Complete"
         file.unlink()
@@ -205,18 +190,16 @@ async def test_the_watch_of_a_plugin_that_comes_later_is_started_and_ends_with_i
 async def test_a_status_that_raises_is_named_by_its_job_alone_until_the_file_is_mended(tmp_path: Path) -> None:
     file = drop(PLAINJOB, tmp_path)
     good = file.read_text()
-    world = world_of(tmp_path)
-    async with world:
-        world.api.add("trainjobs", plain("plain"))
-        world.api.add("trainjobs", train_job("other"))
+    async with world_of(tmp_path) as world:
+        await world.add(TRAIN_JOBS, plain("plain"))
+        await world.add(TRAIN_JOBS, train_job("other"))
         await world.settle(1)
-        job = world.api.get("jobs", "plain")
-        assert job is not None
+        job = world.get(JOBS, "plain")
         old = digest(world)
         file.write_text(good.replace("found, suspended = workload", "1 / 0\n        found, suspended = workload"))
         await until(world, lambda: digest(world) != old)
-        end_job(world, "plain")
-        world.finish_job_set(name="other")
+        await world.finish_job("plain")
+        await world.finish_job_set(name="other")
         await world.settle(5)
         assert world.status("other")["state"] == "Complete"
         assert world.status("plain")["message"] == "plugin PlainJob failed in status: division by zero"
@@ -224,30 +207,23 @@ async def test_a_status_that_raises_is_named_by_its_job_alone_until_the_file_is_
         await until(world, lambda: digest(world) == old)
         await world.settle(1)
         assert world.status("plain")["state"] == "Complete"
-        after = world.api.get("jobs", "plain")
-        assert after is not None
+        after = world.get(JOBS, "plain")
         assert after["metadata"]["uid"] == job["metadata"]["uid"]
 
 
 async def test_a_watch_that_is_forbidden_is_named_by_the_jobs_that_need_it_alone(tmp_path: Path) -> None:
-    world = world_of(tmp_path)
-
-    def forbid(request: Request) -> None:
-        if request.path.endswith("/jobs"):
-            world.api.refuse_next = Failure(403, "Forbidden", 'User "x" cannot list resource "jobs"')
-
-    async with world:
-        world.api.before = forbid
+    async with world_of(tmp_path) as world:
+        world.refuse(403, 'User "x" cannot list resource "jobs"', path="/apis/batch/v1/jobs")
         drop(PLAINJOB, tmp_path)
         await until(world, lambda: plugins(world))
-        world.api.add("trainjobs", plain("plain"))
+        await world.add(TRAIN_JOBS, plain("plain"))
         assert await stamp_of(world, "other") is None, "it is built as if nothing were"
         message = 'plugin PlainJob cannot watch jobs: User "x" cannot list resource "jobs"'
         assert world.status("plain")["message"] == message
         assert world.operator.is_ready
-        world.api.before = lambda request: None
+        world.mend()
         await world.settle(60)
-        assert world.api.get("jobs", "plain") is not None
+        assert world.find(JOBS, "plain") is not None
 
 
 async def test_a_kind_that_is_not_installed_is_named_by_the_jobs_that_need_it_alone(tmp_path: Path) -> None:
@@ -257,38 +233,34 @@ async def test_a_kind_that_is_not_installed_is_named_by_the_jobs_that_need_it_al
         .replace("from trainwright.api.resources import WIDGETS\n", "from trainwright.api.resources import Resource\n")
     )
     source = source.replace('LABEL = "', 'WIDGETS = Resource("example.com", "v1", "widgets", "Widget")\nLABEL = "')
-    world = world_of(tmp_path)
-    world.api.absent.add("widgets")
-    async with world:
+    async with world_of(tmp_path) as world:
         (tmp_path / "widgets.py").write_text(source)
         await until(world, lambda: plugins(world))
-        world.api.add("trainjobs", plain("plain"))
+        await world.add(TRAIN_JOBS, plain("plain"))
         assert await stamp_of(world, "other") is None, "it is built as if nothing were"
         assert (
             "plugin PlainJob cannot watch widgets: widgets.example.com is not served"
             in (world.status("plain")["message"])
         )
-        world.api.absent.clear()
+        await world.define(WIDGETS)
         await world.settle(10)
-        assert world.api.get("widgets", "plain") is not None
+        assert world.find(WIDGETS, "plain") is not None
 
 
 async def test_a_job_whose_plugin_goes_away_waits_for_it_and_is_never_built_a_second_time(tmp_path: Path) -> None:
     file = drop(PLAINJOB, tmp_path)
-    world = world_of(tmp_path)
-    async with world:
-        world.api.add("trainjobs", plain("plain"))
+    async with world_of(tmp_path) as world:
+        await world.add(TRAIN_JOBS, plain("plain"))
         await world.settle(1)
-        world.api.change("jobs", "plain", {"status": {"active": 1, "ready": 1}})
+        await world.run_job("plain")
         await world.settle(1)
-        job = world.api.get("jobs", "plain")
-        assert job is not None
+        job = world.get(JOBS, "plain")
         source = file.read_text()
         file.unlink()
         await until(world, lambda: not plugins(world))
         for _ in range(2):  # the operator that ran it, and one that never knew the plugin
             await world.settle(5)
-            assert world.job_set("plain") is None
+            assert world.find_job_set("plain") is None
             assert world.status("plain")["state"] == "Running"
             assert world.status("plain")["message"] == (
                 "plugin PlainJob built the workload of this TrainJob and is not loaded any more; load it again, "
@@ -298,9 +270,8 @@ async def test_a_job_whose_plugin_goes_away_waits_for_it_and_is_never_built_a_se
             await world.restart()
         file.write_text(source)
         await until(world, lambda: plugins(world))
-        end_job(world, "plain")
+        await world.finish_job("plain")
         await world.settle(1)
         assert world.status("plain")["state"] == "Complete"
-        after = world.api.get("jobs", "plain")
-        assert after is not None
+        after = world.get(JOBS, "plain")
         assert after["metadata"]["uid"] == job["metadata"]["uid"]

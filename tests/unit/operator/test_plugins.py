@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 import pytest
 
 from trainwright.api.metadata import Condition, ObjectMeta
-from trainwright.api.resources import JOBS, Resource
+from trainwright.api.resources import (
+    CONFIG_MAPS,
+    EVENTS,
+    JOBS,
+    POD_GROUPS,
+    SECRETS,
+    TRAIN_JOBS,
+    VOLCANO_POD_GROUPS,
+    Resource,
+)
 from trainwright.api.trainjob import JobStatus, TrainJob
-from trainwright.client.requests import Request
 from trainwright.pipeline import Apply, Repair, Watch, WorkloadStatus, end_of
 from trainwright.pipeline.info import Info
 from trainwright.plugins import load
 from trainwright.schema.jsonobject import Json
-from unit.operator.memory_api import Failure
 from unit.operator.world import World, mpi_runtime, runtime, train_job
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
@@ -58,8 +63,10 @@ class PlainJob:
 
     def build(self, info: Info, job: TrainJob) -> Iterator[Apply]:
         if info.workload_plugin == self.name:
-            body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": info.name}}
-            yield Apply({**body, "spec": {"suspend": job.is_suspended}}, workload=True)
+            pod = {"restartPolicy": "Never", "containers": [{"name": "node", "image": "python"}]}
+            spec = {"suspend": job.is_suspended, "template": {"spec": pod}}
+            body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": info.name}, "spec": spec}
+            yield Apply(body, workload=True)
 
     def watches(self) -> Iterator[Watch]:
         yield Watch(JOBS, JobView, workload=True)
@@ -77,12 +84,6 @@ class PlainJob:
         )
 
 
-def world_with(*plugins: Any) -> World:
-    world = World(None, *plugins)
-    world.api.add("clustertrainingruntimes", runtime(), "")
-    return world
-
-
 # What is repaired
 
 
@@ -93,112 +94,96 @@ def gang_runtime(name: str, policy: str) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("plural", "name", "body"),
+    ("resource", "name", "body"),
     [
-        ("configmaps", "widget-mpi-hostfile", mpi_runtime("it")),
-        ("podgroups", "widget", gang_runtime("it", "coscheduling")),
-        ("podgroups", "widget", gang_runtime("it", "volcano")),
-        ("widgets", "widget-w", runtime("it")),
+        (CONFIG_MAPS, "widget-mpi-hostfile", mpi_runtime("it")),
+        (POD_GROUPS, "widget", gang_runtime("it", "coscheduling")),
+        (VOLCANO_POD_GROUPS, "widget", gang_runtime("it", "volcano")),
+        (WIDGETS, "widget-w", runtime("it")),
     ],
     ids=["ConfigMap", "PodGroup of scheduler-plugins", "PodGroup of Volcano", "a kind of a plugin's own"],
 )
-async def test_a_child_deleted_beside_a_running_workload_comes_back(plural: str, name: str, body: Json) -> None:
-    world = World(None, Widgets())
-    world.api.add("clustertrainingruntimes", body, "")
-    async with world:
-        world.api.add("trainjobs", train_job("widget"))
+async def test_a_child_deleted_beside_a_running_workload_comes_back(resource: Resource, name: str, body: Json) -> None:
+    async with World(plugins=[Widgets()], kinds=[WIDGETS], runtimes=[body]) as world:
+        await world.add(TRAIN_JOBS, train_job("widget"))
         await world.settle(1)
-        before, job_set = world.api.get(plural, name), world.job_set("widget")
-        assert before is not None
+        before, job_set = world.get(resource, name), world.job_set("widget")
         for _ in range(2):  # by the operator that built it, and by one that has just started
-            world.api.remove(plural, name)
+            await world.remove(resource, name)
             await world.settle(1)
-            after = world.api.get(plural, name)
-            assert after is not None
+            after = world.get(resource, name)
             assert after["metadata"]["uid"] != before["metadata"]["uid"]
             assert after["metadata"]["ownerReferences"] == before["metadata"]["ownerReferences"]
             await world.restart()
         assert world.job_set("widget") == job_set
-        written = len(world.api.writes)
+        written = len(world.writes)
         await world.settle(600)
-        assert len(world.api.writes) == written
+        assert len(world.writes) == written
 
 
 async def test_a_secret_deleted_beside_a_running_workload_waits_for_the_next_start() -> None:
-    world = World()
-    world.api.add("clustertrainingruntimes", mpi_runtime(), "")
-    async with world:
-        world.api.add("trainjobs", train_job())
+    async with World(runtimes=[mpi_runtime()]) as world:
+        await world.add(TRAIN_JOBS, train_job())
         await world.settle(1)
-        world.api.remove("secrets", "job-mpi-ssh-auth")
-        world.api.remove("configmaps", "job-mpi-hostfile")
+        await world.remove(SECRETS, "job-mpi-ssh-auth")
+        await world.remove(CONFIG_MAPS, "job-mpi-hostfile")
         await world.settle(5)
-        assert world.api.get("configmaps", "job-mpi-hostfile") is not None
-        assert world.api.get("secrets", "job-mpi-ssh-auth") is None
-        world.api.change("trainjobs", "job", {"spec": {"suspend": True}})
+        assert world.find(CONFIG_MAPS, "job-mpi-hostfile") is not None
+        assert world.find(SECRETS, "job-mpi-ssh-auth") is None
+        await world.change(TRAIN_JOBS, "job", {"spec": {"suspend": True}})
         await world.settle(1)
-        assert world.api.get("secrets", "job-mpi-ssh-auth") is not None
+        assert world.find(SECRETS, "job-mpi-ssh-auth") is not None
 
 
 @pytest.mark.parametrize(("repair", "size"), [(Repair.MISSING, 7), (Repair.CHANGED, 1)])
 async def test_the_intention_says_whether_a_change_is_put_right(repair: Repair, size: int) -> None:
-    world = world_with(Widgets(repair))
-    async with world:
-        world.api.add("trainjobs", train_job("widget"))
+    async with World(plugins=[Widgets(repair)], kinds=[WIDGETS]) as world:
+        await world.add(TRAIN_JOBS, train_job("widget"))
         await world.settle(1)
-        world.api.change("widgets", "widget-w", {"spec": {"size": 7}})
+        await world.change(WIDGETS, "widget-w", {"spec": {"size": 7}})
         await world.settle(1)
-        widget = world.api.get("widgets", "widget-w")
-        assert widget is not None
-        assert widget["spec"]["size"] == size
-        written = len(world.api.writes)
+        assert world.get(WIDGETS, "widget-w")["spec"]["size"] == size
+        written = len(world.writes)
         await world.settle(600)
-        assert len(world.api.writes) == written
+        assert len(world.writes) == written
 
 
 # Watches that fail
 
 
 async def test_a_kind_that_is_not_installed_concerns_only_the_jobs_that_need_it() -> None:
-    world = world_with(Widgets())
-    world.api.absent.add("widgets")
-    async with world:
+    async with World(plugins=[Widgets()]) as world:
         assert world.operator.is_ready
         for name in ("widget", "other"):
-            world.api.add("trainjobs", train_job(name))
+            await world.add(TRAIN_JOBS, train_job(name))
         await world.settle(1)
-        assert world.job_set("other") is not None
-        assert world.job_set("widget") is None
+        assert world.find_job_set("other") is not None
+        assert world.find_job_set("widget") is None
         message = "plugin Widgets cannot watch widgets: widgets.example.com is not served by this API server"
         assert message in world.status("widget")["message"]
-        world.api.absent.clear()
+        await world.define(WIDGETS)
         await world.settle(10)
-        assert world.api.get("widgets", "widget-w") is not None
-        assert world.job_set("widget") is not None
+        assert world.find(WIDGETS, "widget-w") is not None
+        assert world.find_job_set("widget") is not None
 
 
 async def test_a_watch_that_is_forbidden_concerns_only_the_jobs_that_need_it() -> None:
-    world = world_with(Widgets())
-
-    def forbid(request: Request) -> None:
-        if request.path.endswith("/widgets"):
-            world.api.refuse_next = Failure(403, "Forbidden", 'User "x" cannot list resource "widgets"')
-
-    world.api.before = forbid
-    async with world:
+    async with World(plugins=[Widgets()], kinds=[WIDGETS], start=False) as world:
+        world.refuse(403, 'User "x" cannot list resource "widgets"', path="/apis/example.com/v1/widgets")
+        await world.start()
         assert world.operator.is_ready
         for name in ("widget", "other"):
-            world.api.add("trainjobs", train_job(name))
+            await world.add(TRAIN_JOBS, train_job(name))
         await world.settle(1)
-        assert world.job_set("other") is not None
-        assert world.job_set("widget") is None
+        assert world.find_job_set("other") is not None
+        assert world.find_job_set("widget") is None
         message = 'plugin Widgets cannot watch widgets: User "x" cannot list resource "widgets"'
         assert world.status("widget")["message"] == message
-        [event] = [thing for (plural, _, _), thing in world.api.objects.items() if plural == "events"]
+        [event] = world.all(EVENTS)
         assert message in event["message"]
-        world.api.before = lambda request: None
+        world.mend()
         await world.settle(60)
-        assert world.job_set("widget") is not None
+        assert world.find_job_set("widget") is not None
         assert "cannot watch" not in world.status("widget")["message"]
 
 
@@ -211,16 +196,15 @@ async def test_objects_that_cannot_be_decoded_concern_only_the_jobs_that_need_th
         def watches(self) -> Iterator[Watch]:
             yield Watch(WIDGETS, Odd)
 
-    world = world_with(Misread())
-    world.api.add(
-        "widgets", {"metadata": {"name": "x", "labels": {"app.kubernetes.io/managed-by": "trainwright"}}, "spec": {}}
-    )
-    async with world:
+    async with World(plugins=[Misread()], kinds=[WIDGETS], start=False) as world:
+        labels = {"app.kubernetes.io/managed-by": "trainwright"}
+        await world.add(WIDGETS, {"metadata": {"name": "x", "labels": labels}, "spec": {}})
+        await world.start()
         assert world.operator.is_ready
         for name in ("widget", "other"):
-            world.api.add("trainjobs", train_job(name))
+            await world.add(TRAIN_JOBS, train_job(name))
         await world.settle(1)
-        assert world.job_set("other") is not None
+        assert world.find_job_set("other") is not None
         assert "plugin Widgets cannot watch widgets: " in world.status("widget")["message"]
         assert "Expected `int`, got `object`" in world.status("widget")["message"]
 
@@ -232,39 +216,31 @@ async def test_watches_that_raise_are_logged_by_name_and_concern_only_the_jobs_t
         def watches(self) -> Iterator[Watch]:
             raise ZeroDivisionError("a bug of mine")
 
-    with caplog.at_level(logging.ERROR):
-        world = world_with(Raises())
-    assert "plugin Widgets failed in watches: a bug of mine" in caplog.text
-    async with world:
+    async with World(plugins=[Raises()], kinds=[WIDGETS]) as world:
+        assert "plugin Widgets failed in watches: a bug of mine" in caplog.text
         assert world.operator.is_ready
         for name in ("widget", "other"):
-            world.api.add("trainjobs", train_job(name))
+            await world.add(TRAIN_JOBS, train_job(name))
         await world.settle(1)
-        assert world.job_set("other") is not None
+        assert world.find_job_set("other") is not None
         assert world.status("widget")["message"] == "plugin Widgets failed in watches: a bug of mine"
 
 
 async def test_a_watch_that_is_taken_away_is_told_by_the_jobs_whose_workload_it_shows() -> None:
-    world = world_with(PlainJob())
-    async with world:
+    async with World(plugins=[PlainJob()]) as world:
         for name in ("plain", "other"):
-            world.api.add("trainjobs", train_job(name))
+            await world.add(TRAIN_JOBS, train_job(name))
         await world.settle(1)
-        world.api.change("jobs", "plain", {"status": {"active": 1}})
+        await world.run_job("plain")
         await world.settle(1)
         assert world.status("plain")["state"] == "Running"
-
-        def forbid(request: Request) -> None:
-            if request.path.endswith("/jobs"):
-                world.api.refuse_next = Failure(403, "Forbidden", "cannot watch resource jobs")
-
-        world.api.before = forbid
-        world.api.cut("jobs")
+        world.refuse(403, "cannot watch resource jobs", path="/apis/batch/v1/jobs")
+        await world.server.restart()  # every watch ends, as it does every few minutes
         await world.settle(5)
         assert world.status("plain")["message"] == "plugin PlainJob cannot watch jobs: cannot watch resource jobs"
         assert world.status("plain")["state"] == "Running"
         assert world.status("other")["message"] == "waiting for the first pods"
-        world.api.before = lambda request: None
+        world.mend()
         await world.settle(60)
         assert world.status("plain")["message"] == "running: node"
 
@@ -272,92 +248,77 @@ async def test_a_watch_that_is_taken_away_is_told_by_the_jobs_whose_workload_it_
 # A workload of one's own
 
 
-def end_job(world: World) -> None:
-    end = {"type": "Complete", "status": "True", "reason": "Why", "message": "the Job says so"}
-    conditions = [{**end, "lastTransitionTime": "2026-01-01T00:00:00Z"}]
-    world.api.change("jobs", "plain", {"status": {"active": 0, "conditions": conditions}})
-
-
 async def test_a_job_runs_as_the_workload_of_a_plugin_to_its_end() -> None:
-    world = world_with(PlainJob())
-    async with world:
-        world.api.add("trainjobs", train_job("plain"))
+    async with World(plugins=[PlainJob()]) as world:
+        await world.add(TRAIN_JOBS, train_job("plain"))
         await world.settle(1)
-        assert world.job_set("plain") is None
-        job = world.api.get("jobs", "plain")
-        assert job is not None
+        assert world.find_job_set("plain") is None
+        job = world.get(JOBS, "plain")
         assert job["metadata"]["annotations"]["trainwright.dev/workload"] == "PlainJob"
         assert job["metadata"]["annotations"]["trainer.kubeflow.org/runtime-revision"]
-        world.api.change("jobs", "plain", {"status": {"active": 1}})
+        await world.run_job("plain")
         await world.settle(1)
         assert (world.status("plain")["state"], world.status("plain")["message"]) == ("Running", "running: node")
-        end_job(world)
+        await world.finish_job("plain")
         await world.settle(1)
         assert world.status("plain")["state"] == "Complete"
         assert world.status("plain")["conditions"][0]["message"] == "the Job says so"
-        world.api.remove("jobs", "plain")
+        await world.remove(JOBS, "plain")
         await world.settle(60)
-        assert world.api.get("jobs", "plain") is None
+        assert world.find(JOBS, "plain") is None
 
 
 async def test_a_workload_of_any_kind_goes_at_the_deadline() -> None:
-    world = world_with(PlainJob())
-    async with world:
-        world.api.add("trainjobs", train_job("plain", activeDeadlineSeconds=30))
+    async with World(plugins=[PlainJob()]) as world:
+        await world.add(TRAIN_JOBS, train_job("plain", activeDeadlineSeconds=30))
         await world.settle(28)
-        assert world.api.get("jobs", "plain") is not None
+        assert world.find(JOBS, "plain") is not None
         await world.settle(5)
         assert world.status("plain")["conditions"][0]["reason"] == "DeadlineExceeded"
-        assert world.api.get("jobs", "plain") is None
+        assert world.find(JOBS, "plain") is None
 
 
 async def test_a_workload_of_any_kind_is_suspended_and_resumed_and_built_again_when_deleted() -> None:
-    world = world_with(PlainJob())
-    async with world:
+    async with World(plugins=[PlainJob()]) as world:
         first = None
         for suspend in (True, False, True, False):
             if first is None:
-                world.api.add("trainjobs", train_job("plain", suspend=suspend))
+                await world.add(TRAIN_JOBS, train_job("plain", suspend=suspend))
             else:
-                world.api.change("trainjobs", "plain", {"spec": {"suspend": suspend}})
+                await world.change(TRAIN_JOBS, "plain", {"spec": {"suspend": suspend}})
             await world.settle(1)
-            job = world.api.get("jobs", "plain")
-            assert job is not None
+            job = world.get(JOBS, "plain")
             assert job["spec"]["suspend"] is suspend
             first = first or job["metadata"]["uid"]
             assert job["metadata"]["uid"] == first
-        world.api.remove("jobs", "plain")
+        await world.remove(JOBS, "plain")
         await world.settle(1)
-        job = world.api.get("jobs", "plain")
-        assert job is not None
+        job = world.get(JOBS, "plain")
         assert job["metadata"]["uid"] != first
-        written = len(world.api.writes)
+        written = len(world.writes)
         await world.settle(600)
-        assert len(world.api.writes) == written
+        assert len(world.writes) == written
 
 
 async def test_a_status_that_raises_is_told_by_name_changes_nothing_and_harms_nobody_else() -> None:
     plugin = PlainJob()
-    world = world_with(plugin)
-    async with world:
+    async with World(plugins=[plugin]) as world:
         for name in ("plain", "other"):
-            world.api.add("trainjobs", train_job(name))
+            await world.add(TRAIN_JOBS, train_job(name))
         await world.settle(1)
-        world.api.change("jobs", "plain", {"status": {"active": 1}})
+        await world.run_job("plain")
         await world.settle(1)
-        job = world.api.get("jobs", "plain")
-        assert job is not None
+        job = world.get(JOBS, "plain")
         plugin.fault = ZeroDivisionError("a bug of mine")
-        world.finish_job_set(name="other")
-        end_job(world)
+        await world.finish_job_set(name="other")
+        await world.finish_job("plain")
         await world.settle(5)
         assert world.status("other")["state"] == "Complete"
         assert world.status("plain")["state"] == "Running"
         assert world.status("plain")["message"] == "plugin PlainJob failed in status: a bug of mine"
-        events = [thing for (plural, _, _), thing in world.api.objects.items() if plural == "events"]
+        events = world.all(EVENTS)
         assert [event["involvedObject"]["name"] for event in events] == ["plain"]
-        now = world.api.get("jobs", "plain")
-        assert now is not None
+        now = world.get(JOBS, "plain")
         assert now["metadata"]["uid"] == job["metadata"]["uid"]
         plugin.fault = None
         await world.settle(120)
@@ -365,21 +326,20 @@ async def test_a_status_that_raises_is_told_by_name_changes_nothing_and_harms_no
 
 
 async def test_plugins_that_change_serve_the_next_job_without_a_restart() -> None:
-    world = world_with()
-    async with world:
-        world.api.add("trainjobs", train_job("plain-before"))
+    async with World() as world:
+        await world.add(TRAIN_JOBS, train_job("plain-before"))
         await world.settle(1)
         world.operator.use(load(discovered={"PlainJob": PlainJob}))
-        world.api.add("trainjobs", train_job("plain"))
+        await world.add(TRAIN_JOBS, train_job("plain"))
         await world.settle(1)
-        assert world.api.get("jobs", "plain") is not None
-        assert world.job_set("plain") is None
-        assert world.job_set("plain-before") is not None
-        assert world.api.get("jobs", "plain-before") is None
-        end_job(world)
+        assert world.find(JOBS, "plain") is not None
+        assert world.find_job_set("plain") is None
+        assert world.find_job_set("plain-before") is not None
+        assert world.find(JOBS, "plain-before") is None
+        await world.finish_job("plain")
         await world.settle(1)
         assert world.status("plain")["state"] == "Complete"
         world.operator.use(load(discovered={}))
-        world.api.add("trainjobs", train_job("plain-after"))
+        await world.add(TRAIN_JOBS, train_job("plain-after"))
         await world.settle(1)
-        assert world.job_set("plain-after") is not None
+        assert world.find_job_set("plain-after") is not None

@@ -3,39 +3,48 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
-from trainwright.client import Client, NotFound, UnknownOutcome
-from trainwright.client.requests import Request
-from trainwright.controlloop import VirtualClock
+from trainwright.api.resources import TRAIN_JOBS
+from trainwright.client import NotFound, UnknownOutcome
 from trainwright.operator.progress import ProgressWriter
 from trainwright.operator.reports import TrainerStatus
 from trainwright.operator.tokens import bearer
-from unit.operator.memory_api import MemoryApi
-from unit.operator.world import train_job
+from trainwright.testing.faults import DropBefore
+from unit.operator.world import World, train_job
 
 
 class Scene:
-    def __init__(self) -> None:
-        self.clock = VirtualClock()
-        self.api = MemoryApi(self.clock)
-        self.api.add("trainjobs", train_job())
-        self.writer = ProgressWriter(Client(self.api), self.clock)
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.clock = world.clock
+        self.writer = ProgressWriter(world.server.client, world.clock)
+        self.posts: list[asyncio.Task[None]] = []
 
-    def post(self, percentage: int, time: str) -> asyncio.Task[None]:
+    def post(self, percentage: int, time: str, job: str = "job") -> asyncio.Task[None]:
         status = TrainerStatus(progress_percentage=percentage, last_updated_time=f"2026-01-01T00:00:{time}Z")
-        return asyncio.create_task(self.writer.write("ns", "job", status))
+        self.posts.append(asyncio.create_task(self.writer.write("ns", job, status)))
+        return self.posts[-1]
 
     def stored(self) -> object:
-        job = self.api.get("trainjobs", "job")
-        assert job is not None
-        return job.get("status", {}).get("trainerStatus", {}).get("progressPercentage")
+        return self.world.status().get("trainerStatus", {}).get("progressPercentage")
+
+    async def end(self) -> None:
+        for post in self.posts:
+            post.cancel()
+        await asyncio.gather(*self.posts, return_exceptions=True)
 
 
 @pytest.fixture
-def scene() -> Scene:
-    return Scene()
+async def scene() -> AsyncIterator[Scene]:
+    """A TrainJob, and a writer of its progress; no operator."""
+    async with World(start=False) as world:
+        await world.add(TRAIN_JOBS, train_job())
+        scene = Scene(world)
+        yield scene
+        await scene.end()
 
 
 async def test_reports_that_arrive_while_one_is_written_become_one_write_of_the_newest(scene: Scene) -> None:
@@ -43,7 +52,7 @@ async def test_reports_that_arrive_while_one_is_written_become_one_write_of_the_
     await scene.clock.advance(1)
     assert all(post.done() and post.exception() is None for post in posts)
     assert scene.stored() == 19
-    assert len(scene.api.writes) <= 2
+    assert len(scene.world.writes) <= 2
 
 
 async def test_order_of_arrival_does_not_matter(scene: Scene) -> None:
@@ -54,28 +63,19 @@ async def test_order_of_arrival_does_not_matter(scene: Scene) -> None:
 
 
 async def test_another_replicas_newer_report_is_not_replaced(scene: Scene) -> None:
-    scene.api.change(
-        "trainjobs",
-        "job",
-        {"status": {"trainerStatus": {"progressPercentage": 90, "lastUpdatedTime": "2026-01-01T01:00:00Z"}}},
-    )
+    newer = {"progressPercentage": 90, "lastUpdatedTime": "2026-01-01T01:00:00Z"}
+    await scene.world.change_status(TRAIN_JOBS, "job", {"trainerStatus": newer})
     scene.post(10, "10")
     await scene.clock.advance(1)
     assert scene.stored() == 90
 
 
 async def test_a_refusal_reaches_the_one_who_asked_and_the_next_report_is_tried(scene: Scene) -> None:
-    failing = True
-
-    def fail(request: Request) -> None:
-        if failing and request.is_write:
-            raise UnknownOutcome("reset")
-
-    scene.api.before = fail
+    scene.world.fail(DropBefore(), method="PATCH")
     first = scene.post(1, "01")
     await scene.clock.advance(1)
     assert isinstance(first.exception(), UnknownOutcome)
-    failing = False
+    scene.world.mend()
     second = scene.post(2, "02")
     await scene.clock.advance(1)
     assert second.exception() is None
@@ -106,19 +106,18 @@ async def test_a_write_comes_no_sooner_than_the_interval_after_the_last(scene: S
 
 
 async def test_a_job_that_is_gone_is_not_brought_back(scene: Scene) -> None:
-    scene.api.remove("trainjobs", "job")
+    await scene.world.remove(TRAIN_JOBS, "job")
     post = scene.post(1, "01")
     await scene.clock.advance(1)
     assert isinstance(post.exception(), NotFound)
-    assert scene.api.get("trainjobs", "job") is None
+    assert scene.world.find(TRAIN_JOBS, "job") is None
 
 
 async def test_a_chatty_job_does_not_hold_up_another(scene: Scene) -> None:
-    scene.api.add("trainjobs", train_job("other"))
+    await scene.world.add(TRAIN_JOBS, train_job("other"))
     for number in range(50):
         scene.post(number, f"{number:02}")
-    status = TrainerStatus(progress_percentage=1, last_updated_time="2026-01-01T00:00:00Z")
-    other = asyncio.create_task(scene.writer.write("ns", "other", status))
+    other = scene.post(1, "00", job="other")
     await scene.clock.settle()
     assert other.done()
 

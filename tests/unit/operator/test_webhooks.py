@@ -5,14 +5,16 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
 import pytest
 
+from trainwright.api.resources import CLUSTER_TRAINING_RUNTIMES, CONTROLLER_REVISIONS
 from trainwright.client import Client
 from trainwright.client.requests import Request
-from trainwright.controlloop import VirtualClock
+from trainwright.client.transport import Answer
 from trainwright.operator import webhooks
 from trainwright.operator.admission import Admission
 from trainwright.operator.metrics import OperatorMetrics
@@ -20,13 +22,13 @@ from trainwright.operator.revisions import content_of, name_of
 from trainwright.operator.serving import Server
 from trainwright.plugins import load
 from trainwright.schema.jsonobject import Json
-from unit.operator.memory_api import Failure, MemoryApi
-from unit.operator.world import runtime, train_job
+from trainwright.testing.faults import FaultyTransport
+from unit.operator.world import World, runtime, train_job
 
 
 class Webhooks:
-    def __init__(self, api: MemoryApi, metrics: OperatorMetrics, session: aiohttp.ClientSession, port: int) -> None:
-        self.api = api
+    def __init__(self, world: World, metrics: OperatorMetrics, session: aiohttp.ClientSession, port: int) -> None:
+        self.world = world
         self.metrics = metrics
         self._session = session
         self._url = f"http://127.0.0.1:{port}"
@@ -51,14 +53,19 @@ class Webhooks:
         return response
 
 
+@asynccontextmanager
+async def serving(world: World, client: Client) -> AsyncIterator[Webhooks]:
+    metrics = OperatorMetrics()
+    app = webhooks.application(Admission(client, lambda: load(discovered={})), metrics)
+    async with Server(app, "127.0.0.1:0") as server, aiohttp.ClientSession() as session:
+        yield Webhooks(world, metrics, session, server.port)
+
+
 @pytest.fixture
 async def hooks() -> AsyncIterator[Webhooks]:
-    api = MemoryApi(VirtualClock())
-    api.add("clustertrainingruntimes", runtime(torch={}), "")
-    metrics = OperatorMetrics()
-    app = webhooks.application(Admission(Client(api), lambda: load(discovered={})), metrics)
-    async with Server(app, "127.0.0.1:0") as server, aiohttp.ClientSession() as session:
-        yield Webhooks(api, metrics, session, server.port)
+    async with World(runtimes=[runtime(torch={})], start=False) as world:
+        async with serving(world, world.server.client) as hooks:
+            yield hooks
 
 
 def patched(body: Json, response: Json) -> list[Json]:
@@ -104,7 +111,7 @@ async def test_a_missing_runtime_is_told_in_the_references_words(hooks: Webhooks
 async def test_without_its_runtime_a_job_can_still_be_changed_where_the_runtime_does_not_matter(
     hooks: Webhooks, why: str
 ) -> None:
-    hooks.api.remove("clustertrainingruntimes", "it", "")
+    await hooks.world.remove(CLUSTER_TRAINING_RUNTIMES, "it")
     old, new = train_job(), train_job(suspend=True)
     if why == "finished":
         end = {"type": "Complete", "status": "True", "reason": "r", "message": "", "lastTransitionTime": "x"}
@@ -119,8 +126,10 @@ async def test_without_its_runtime_a_job_can_still_be_changed_where_the_runtime_
 
 async def test_once_bound_a_job_is_judged_by_its_revision_and_not_by_the_runtime_of_today(hooks: Webhooks) -> None:
     content = content_of(runtime(torch={}))
-    hooks.api.add("controllerrevisions", {"metadata": {"name": name_of(content)}, "data": content})
-    hooks.api.remove("clustertrainingruntimes", "it", "")
+    await hooks.world.add(
+        CONTROLLER_REVISIONS, {"metadata": {"name": name_of(content)}, "data": content, "revision": 1}
+    )
+    await hooks.world.remove(CLUSTER_TRAINING_RUNTIMES, "it")
     old, new = train_job(), train_job(suspend=True)
     old["status"] = {"runtimeRevision": name_of(content)}
     assert (await hooks.review(webhooks.VALIDATE_TRAIN_JOB, new, old))["allowed"]
@@ -129,10 +138,7 @@ async def test_once_bound_a_job_is_judged_by_its_revision_and_not_by_the_runtime
 
 
 async def test_an_api_server_that_does_not_answer_is_an_internal_error_of_the_field(hooks: Webhooks) -> None:
-    def fail(request: Request) -> None:
-        hooks.api.refuse_next = Failure(500, "InternalError", "etcd is away")
-
-    hooks.api.before = fail
+    hooks.world.refuse(500, "etcd is away")
     response = await hooks.review(webhooks.VALIDATE_TRAIN_JOB, train_job())
     assert "Internal error: etcd is away" in response["status"]["message"]
 
@@ -177,10 +183,12 @@ async def test_what_is_no_review_is_refused_and_said_so(hooks: Webhooks, body: b
     assert "not an AdmissionReview" in answer["response"]["status"]["message"]
 
 
-async def test_a_fault_of_ours_is_an_answer_and_not_a_time_out(hooks: Webhooks) -> None:
-    def explode(request: Request) -> None:
+class Explodes(FaultyTransport):
+    async def send(self, request: Request, *, deadline: float) -> Answer:
         raise ZeroDivisionError("a bug")
 
-    hooks.api.before = explode
-    response = await hooks.review(webhooks.VALIDATE_TRAIN_JOB, train_job())
+
+async def test_a_fault_of_ours_is_an_answer_and_not_a_time_out(hooks: Webhooks) -> None:
+    async with serving(hooks.world, Client(Explodes(hooks.world.server.faults))) as broken:
+        response = await broken.review(webhooks.VALIDATE_TRAIN_JOB, train_job())
     assert (response["allowed"], response["status"]["code"]) == (False, 500)

@@ -108,6 +108,16 @@ async def test_a_rule_can_be_bound_to_writes_and_to_a_path(server: Server) -> No
     assert transport.writes == [Request("POST", "/api/v1/namespaces/ns/secrets"), POST]
 
 
+async def test_a_rule_can_have_a_condition_of_its_own(server: Server) -> None:
+    closed = True
+    transport = FaultyTransport(server, [Rule(DropBefore(), when=lambda request: closed, times=None)])
+    with pytest.raises(UnknownOutcome):
+        await transport.send(GET, deadline=1)
+    closed = False
+    await transport.send(GET, deadline=1)
+    assert server.carried_out == [GET]
+
+
 async def test_a_delay_takes_its_time_and_no_more_than_the_deadline(server: Server) -> None:
     clock = VirtualClock()
     transport = FaultyTransport(server, [Rule(Delay(5), times=None)], clock)

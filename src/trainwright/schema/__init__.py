@@ -1,14 +1,18 @@
-"""What Kubernetes knows of objects without any I/O: schemas, their words, merges and patches. Standard library only.
+"""Schemas, validation, patches and merges of Kubernetes objects, without I/O. Standard library only.
 
-    structural        a schema, compiled lazily: prune, default, validate, rules; list types for server-side apply
-    custom_resource   what the API server checks of a custom resource on create, update and status update, in its order
-    kubernetes        the built-in kinds' schemas and merge keys
-    cel, rules        the expression language, and the rules that schemas write in it
-    strategic         strategic merge patch; jsonpatch: JSON patch and JSON merge patch
-    selectors         label and field selectors; names: what labels, keys and DNS names may be
-    quantity          exact quantities; formats, regex: strings as Go's libraries see them
-    errors, gotext    field errors in the API server's words, values as Go prints them
+    structural        the schema of a CRD, compiled lazily: prune, default, validate, rules
+    custom_resource   the API server's validation of a custom resource on create, update and status update
+    validation        types, limits, formats and list keys (with limits, paths, correlation)
+    rules, cel        the CEL rules of a schema, and the expression language
+    kubernetes        schemas and merge keys of the built-in kinds
+    strategic         strategic merge patch
+    jsonpatch         JSON patch and JSON merge patch
+    selectors         label and field selectors
+    names             rules for labels, keys and DNS names
+    quantity          exact quantities
+    formats, regex    string formats, and Go's regular expressions
+    errors, gotext    field errors in the API server's words, and values as Go prints them
 
-Most of it was held against Kubernetes' own Go libraries on random inputs; tests/unit/schema keeps a sample of their
+Most of it was compared with Kubernetes' own Go libraries on random inputs; tests/unit/schema keeps a sample of their
 answers.
 """

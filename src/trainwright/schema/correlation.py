@@ -1,8 +1,7 @@
-"""Old and new values held against each other: which old item a list item was, and whether a value changed at all.
+"""Correlation of old and new values: which old item a list item was, and whether a value changed.
 
-Items of a list have an identity only by their list-map keys, all of them given; everything else in a list is new each
-time. A member that the schema does not declare cannot be compared, so an object that has one (metadata, at the root)
-never counts as unchanged.
+List items are matched by their list-map keys, if all of them are set; other items have no old counterpart. Members that
+the schema does not declare cannot be compared, so an object that has one (metadata, at the root) counts as changed.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ Identity = tuple[Any, ...]
 
 
 def old_items(schema: StructuralSchema, old: Any) -> Callable[[Any], Any] | None:
-    """Finds the old item with the same list-map keys; None for lists whose items have no identity."""
+    """A function that finds the old item with the same list-map keys; None for lists without such keys."""
     keys = schema.list_map_keys
     if schema.list_type != "map" or not keys or not isinstance(old, list) or not old:
         return None
@@ -42,13 +41,13 @@ def _identity(keys: tuple[str, ...], item: Any) -> Identity | None:
         value = item.get(key)
         if value is None or isinstance(value, list | dict):
             return None
-        # 1 and True are one dictionary key in Python but two values in JSON.
+        # 1 and True are the same dictionary key in Python but two values in JSON.
         values.append((type(value), value))
     return tuple(values)
 
 
 def same(value: Any, old: Any, schema: StructuralSchema) -> bool:
-    """Whether a value is what it was; lists with keys compare without their order."""
+    """Whether a value is unchanged. The order of keyed lists does not matter."""
     if type(value) is not type(old):
         return False
     if isinstance(value, dict):

@@ -1,7 +1,7 @@
-"""Defaulting: what a schema declares is filled in, inside objects that are there.
+"""Defaulting: fill in the defaults that a schema declares, in objects that exist.
 
 In: a value and its schema. Out: the value, changed in place. A null where the schema allows none counts as absent: it
-is replaced by the default, or dropped where there is none. Items of lists are not dropped; validation speaks of them.
+is replaced by the default, or dropped if there is none. Null list items stay, and validation reports them.
 """
 
 from __future__ import annotations

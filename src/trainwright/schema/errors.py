@@ -1,8 +1,8 @@
 """Field errors in the API server's words.
 
-Everything that judges an object (the structural walker, CEL rules, built-in validation, plugins) yields
-`FieldError`s; `str()` gives the line a user sees, `reason` the machine-readable cause, and `aggregate` joins many
-into one message. The texts are part of the API: clients match on them.
+All validation (structural, CEL rules, built-in kinds, plugins) yields `FieldError`s. `str()` is the line that users
+read, `reason` the machine-readable cause, and `aggregate` joins many into one message. Clients match on the texts, so
+they are part of the API.
 
     FieldError          one fault of one field (data, not an exception)
     SchemaError         a schema or rule that cannot be compiled (an exception: the CRD is at fault, not the object)
@@ -22,7 +22,7 @@ class SchemaError(ValueError):
 
 
 class ErrorType(Enum):
-    """What is wrong: the phrase of the message, and the reason of a Status cause."""
+    """The kind of fault: the phrase in the message, and the reason of a Status cause."""
 
     NOT_FOUND = ("Not found", "FieldValueNotFound")
     REQUIRED = ("Required value", "FieldValueRequired")
@@ -125,7 +125,7 @@ def internal(field: str, detail: str) -> FieldError:
 
 
 def not_supported(field: str, value: Any, supported: Iterable[Any]) -> FieldError:
-    """The supported values are quoted in the order given; none at all prints no list."""
+    """The message quotes the supported values in the order given."""
     names = ", ".join(quote(v if isinstance(v, str) else value_text(v)) for v in supported)
     return FieldError(ErrorType.NOT_SUPPORTED, field, value, f"supported values: {names}" if names else "")
 

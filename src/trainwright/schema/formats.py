@@ -1,7 +1,7 @@
-"""String formats that CRD schemas may name, judged as the API server judges them.
+"""String formats of CRD schemas, checked as the API server checks them.
 
-In: a format's name and a string. Out: whether the string has that format; None when the API server knows no such
-format (and ignores it).
+In: the name of a format. Out: a function that tells whether a string has that format, None for formats that the API
+server does not know and ignores.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONG_NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 
 
 def _matches(pattern: str, flags: int = 0) -> Callable[[str], bool]:
-    # Compiled at first use (and kept by `re`): most schemas name no format at all.
+    # `re` compiles at the first use and keeps the result; most schemas use no format.
     return lambda text: re.fullmatch(pattern, text, flags | re.ASCII) is not None
 
 
@@ -60,14 +60,14 @@ def is_base64(text: str) -> bool:
 
 
 def _is_address(kind: type[ipaddress.IPv4Address] | type[ipaddress.IPv6Address]) -> Callable[[str], bool]:
-    def judge(text: str) -> bool:
+    def parses(text: str) -> bool:
         try:
             kind(text)
         except ValueError:
             return False
         return True
 
-    return judge
+    return parses
 
 
 def is_cidr(text: str) -> bool:
@@ -145,5 +145,5 @@ FORMATS: dict[str, Callable[[str], bool]] = {
 
 
 def format_check(name: str) -> Callable[[str], bool] | None:
-    """The judge of a format; dashes do not count (`date-time` is `datetime`)."""
+    """The check of a format, None if it is unknown. Dashes in the name are ignored: `date-time` is `datetime`."""
     return FORMATS.get(name.replace("-", ""))

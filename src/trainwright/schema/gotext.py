@@ -1,5 +1,4 @@
-"""Values printed the way Go prints them, because the API server's messages quote values and clients match on the
-text.
+"""Values as Go prints them: the API server's messages quote values, and clients match on the text.
 
 In: JSON values (dict, list, str, int, float, bool, None). Out: text. `quote` is `%q`, `json_text` is `json.Marshal`,
 `plain_text` and `number_text` are `%v`, `type_text` is `%T`.

@@ -1,8 +1,7 @@
 """The schemas of Kubernetes' built-in kinds (1.36), from a compact file that `make generate` writes.
 
-In: an apiVersion and a kind. Out: a `StructuralSchema` (unknown fields, list types for server-side apply), a
-`MergeSchema` for strategic merge patches, or the raw definition for OpenAPI. The file is read on first use and every
-schema is compiled once.
+In: an apiVersion and a kind. Out: the raw definition, for OpenAPI and for server-side apply, or a `MergeSchema` for
+strategic merge patches. The file is read at the first use.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from pathlib import Path
 from trainwright.schema.errors import SchemaError
 from trainwright.schema.jsonobject import Json
 from trainwright.schema.strategic import UNTYPED, MergeField, MergeSchema
-from trainwright.schema.structural import StructuralSchema
 
 
 @cache
@@ -33,7 +31,7 @@ def has_kind(api_version: str, kind: str) -> bool:
 
 
 def definition_name(api_version: str, kind: str) -> str:
-    """The name of a kind's definition, such as `core.v1.Pod`; raises `SchemaError` for a kind without one."""
+    """The name of a kind's definition, such as `core.v1.Pod`. Raises `SchemaError` for a kind without one."""
     name: str | None = _document()["kinds"].get(f"{api_version}/{kind}")
     if name is None:
         raise SchemaError(f"no built-in schema for {kind} in {api_version}")
@@ -46,23 +44,6 @@ def definition(name: str) -> Json:
     if found is None:
         raise SchemaError(f"no definition {name!r} of a built-in kind")
     return found
-
-
-def definitions() -> dict[str, Json]:
-    """All raw definitions by name. Do not change them."""
-    found: dict[str, Json] = _document()["definitions"]
-    return found
-
-
-@cache
-def definition_schema(name: str) -> StructuralSchema:
-    """The schema of a definition, such as `core.v1.PodTemplateSpec`."""
-    return StructuralSchema(definition(name), definition_schema)
-
-
-def structural_schema(api_version: str, kind: str) -> StructuralSchema:
-    """The schema of a built-in kind."""
-    return definition_schema(definition_name(api_version, kind))
 
 
 class _DefinitionMerge:

@@ -1,6 +1,6 @@
-"""The name rules of Kubernetes: labels, qualified keys and DNS names, with the sentences that say what is wrong.
+"""Kubernetes' rules for names: labels, qualified keys and DNS names.
 
-Each `…_faults` function takes a string and returns the list of faults, empty when the name is good. Lengths count
+Each `…_faults` function takes a string and returns its faults in Kubernetes' words, none for a good name. Lengths count
 bytes.
 """
 
@@ -58,7 +58,7 @@ def _too_long(text: str, limit: int) -> list[str]:
 
 
 def _name_too_long(text: str, limit: int) -> list[str]:
-    """Names of objects say characters where labels say bytes: two functions of the same name in Kubernetes."""
+    """For names the message says characters where it says bytes for labels, as in Kubernetes."""
     return [f"must be no more than {limit} characters"] if len(text.encode()) > limit else []
 
 

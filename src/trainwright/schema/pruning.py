@@ -1,12 +1,14 @@
-"""Pruning: fields that a schema does not declare are removed, and their paths reported as strict decoding names them.
+"""Pruning: remove the fields that a schema does not declare, and list their paths as strict decoding names them.
 
-In: a value and its schema. Out: the value without its unknown fields (in place) and the sorted paths, such as
+In: a value and its schema. Out: the value without unknown fields (changed in place), and their sorted paths, such as
 `spec.items[0].what`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from trainwright.schema.jsonobject import Json
 
 if TYPE_CHECKING:
     from trainwright.schema.structural import StructuralSchema
@@ -38,7 +40,7 @@ _OBJECT_META_LISTS = {
 
 
 def prune(schema: StructuralSchema, value: Any, *, root: bool) -> list[str]:
-    """Remove unknown fields in place; the paths of what was removed, sorted."""
+    """Remove unknown fields in place and return their paths, sorted."""
     unknown: list[str] = []
     _prune(schema, value, "", unknown, root or schema.embedded_resource)
     if len(unknown) > 1:
@@ -59,41 +61,31 @@ def _prune(schema: StructuralSchema | None, value: Any, path: str, unknown: list
                 _prune(items, item, f"{path}[{index}]", unknown, items is not None and items.embedded_resource)
 
 
-def _prune_object(
-    schema: StructuralSchema | None, value: dict[str, Any], path: str, unknown: list[str], resource: bool
-) -> None:
+def _prune_object(schema: StructuralSchema | None, value: Json, path: str, unknown: list[str], resource: bool) -> None:
     removed: list[str] = []
     declared = schema._properties if schema is not None else {}
-    children = schema._children if schema is not None else {}
     for name, member in value.items():
         if resource and name in _TYPE_META:
             if name == "metadata" and type(member) is dict:
                 prune_object_meta(member, f"{path}.metadata" if path else "metadata", unknown)
             continue
-        compound = type(member) is dict or type(member) is list
-        if name in declared:
-            # A scalar that is declared needs no further look, and its schema need not be compiled.
-            if not compound:
-                continue
-            child = children.get(name) or schema.field(name) if schema is not None else None
-        elif schema is None:
+        if name not in declared and not _takes_undeclared(schema):
             removed.append(name)
-            continue
-        else:
-            child = schema.additional
-            if child is None:
-                if not (schema.preserve_unknown_fields or schema.is_map):
-                    removed.append(name)
-                continue
-        if compound and child is not None:
-            _prune(child, member, f"{path}.{name}" if path else name, unknown, child.embedded_resource)
+        elif type(member) is dict or type(member) is list:  # a scalar needs no look at its schema
+            child = schema.member(name) if schema is not None else None
+            if child is not None:
+                _prune(child, member, f"{path}.{name}" if path else name, unknown, child.embedded_resource)
     for name in removed:
         del value[name]
         unknown.append(f"{path}.{name}" if path else name)
 
 
-def prune_object_meta(value: dict[str, Any], path: str, unknown: list[str]) -> None:
-    """Remove what ObjectMeta does not have; clients of typed libraries send an empty creationTimestamp."""
+def _takes_undeclared(schema: StructuralSchema | None) -> bool:
+    return schema is not None and (schema.preserve_unknown_fields or schema.is_map or schema.additional is not None)
+
+
+def prune_object_meta(value: Json, path: str, unknown: list[str]) -> None:
+    """Remove the fields that ObjectMeta does not have, and the null creationTimestamp that Go's typed clients send."""
     if "creationTimestamp" in value and value["creationTimestamp"] is None:
         del value["creationTimestamp"]
     for name in [name for name in value if name not in _OBJECT_META]:

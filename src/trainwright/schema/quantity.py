@@ -1,7 +1,7 @@
 """Kubernetes quantities, exactly: `500m`, `1Gi`, `2e3`.
 
 In: the text or number of a manifest. Out: an immutable `Quantity` that compares and adds exactly and prints the
-canonical text that the API server stores. Values finer than a billionth are rounded away from zero, as there.
+canonical text that the API server stores. Like there, values finer than a billionth are rounded away from zero.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Final
 
 _NANO: Final = 10**9
 _MAX: Final = (2**63 - 1) * _NANO
-# An exponent beyond any use would cost memory in proportion to it; the reference keeps such numbers scaled and fails
-# later.
+# Numbers beyond these limits are of no use and cost memory or time; Go's library keeps them scaled and fails later.
 _MAX_EXPONENT: Final = 1000
+_MAX_DIGITS: Final = 4000
 
 _NUMBER = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -28,7 +28,7 @@ DECIMAL_EXPONENT: Final = "DecimalExponent"
 
 
 class QuantityError(ValueError):
-    """Text that is no quantity; the message is the API server's."""
+    """Text that is no quantity, in the API server's words."""
 
 
 WRONG_FORMAT: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -38,14 +38,14 @@ WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
 
 @total_ordering
 class Quantity:
-    """An exact amount in billionths, with the format it was written in. Equality and order look at the amount alone."""
+    """An exact amount in billionths, with the format it was written in. Equality and order are those of the amount."""
 
     __slots__ = ("_literal", "format", "nano")
 
     def __init__(self, nano: int, format: str = DECIMAL_SI, literal: str = "") -> None:
         self.nano = nano
         self.format = format
-        # Text that is canonical already is kept as it was written, quirks (`+1Ki`, `1.500`) included.
+        # Text that Go's library takes for canonical is kept as it was written, even `+1Ki` or `1.500`.
         self._literal = literal
 
     def __str__(self) -> str:
@@ -85,17 +85,6 @@ class Quantity:
     def value(self) -> int:
         """The amount as an integer, rounded away from zero (`1500m` is 2)."""
         return _round_away(self.nano, _NANO)
-
-    def milli_value(self) -> int:
-        """The amount in thousandths, rounded away from zero."""
-        return _round_away(self.nano, 10**6)
-
-    def round_up(self, exponent: int) -> Quantity:
-        """The amount rounded away from zero to a multiple of 10**exponent, e.g. -3 for whole thousandths."""
-        unit = 10 ** (9 + exponent)
-        if self.nano % unit == 0:
-            return self
-        return Quantity(_round_away(self.nano, unit) * unit, self.format)
 
     def as_float(self) -> float:
         return self.nano / _NANO
@@ -144,8 +133,8 @@ def _parse(text: str) -> Quantity:
         raise QuantityError(WRONG_FORMAT)
     sign, whole, fraction, suffix = match[1], match[2], match[3] or "", match[4]
     format, base, exponent = _suffix(suffix)
-    # As there, no digits at all mean zero (`m` is 0), except before the largest suffixes.
-    if not whole and not fraction and base == 2 and exponent >= 50:
+    # Like in Go's library, no digits mean zero (`m` is 0), except before the largest suffixes.
+    if len(whole) + len(fraction) > _MAX_DIGITS or (not whole and not fraction and base == 2 and exponent >= 50):
         raise QuantityError(WRONG_NUMBER)
     digits = int(whole + fraction or 0)
     if base == 2:
@@ -164,7 +153,7 @@ def _suffix(suffix: str) -> tuple[str, int, int]:
         return DECIMAL_SI, 10, _DECIMAL[suffix]
     if suffix in _BINARY:
         return BINARY_SI, 2, _BINARY[suffix]
-    if suffix[0] in "eE" and re.fullmatch(r"[+-]?[0-9]+", suffix[1:]):
+    if suffix[0] in "eE" and re.fullmatch(r"[+-]?[0-9]{1,19}", suffix[1:]):
         exponent = int(suffix[1:])
         if abs(exponent) > _MAX_EXPONENT:
             raise QuantityError(WRONG_NUMBER)
@@ -173,7 +162,7 @@ def _suffix(suffix: str) -> tuple[str, int, int]:
 
 
 def _kept(text: str, whole: str, fraction: str, format: str, base: int, exponent: int) -> str:
-    """The text itself where the reference keeps it: it takes the canonical form to be the same."""
+    """The text, where Go's library takes it for canonical and keeps it; else nothing."""
     whole = whole.lstrip("0") or "0"
     shifted = whole + fraction
     if base == 2:

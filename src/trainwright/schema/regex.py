@@ -1,14 +1,16 @@
 """Go's regular expressions (RE2) on Python's `re`.
 
-In: a pattern of a schema or a CEL rule. Out: a compiled Python pattern that matches the same strings. What RE2 does
-not know (look-around, back-references, possessive quantifiers) is refused, as the API server refuses it. `\\d`,
-`\\w`, `\\s` and `\\b` mean ASCII there.
+In: a pattern of a schema or a CEL rule. Out: a compiled Python pattern that matches the same strings. Like the API
+server, it refuses what RE2 does not know: look-around, back-references, possessive quantifiers. `\\d`, `\\w`, `\\s` and
+`\\b` are ASCII.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
+from typing import NamedTuple
 
 from trainwright.schema.errors import SchemaError
 
@@ -42,7 +44,7 @@ _PART = re.compile(
     r"|(?P<possessive>[*+?}]\+)",
     re.DOTALL,
 )
-# The general categories that patterns in the wild use, as far as `re` can say them.
+# The general categories that `re` can express.
 _UNICODE = {
     "L": r"[^\W\d_]",
     "N": r"\d",
@@ -52,13 +54,14 @@ _UNICODE = {
 
 @lru_cache(maxsize=1024)
 def compile_regex(pattern: str) -> re.Pattern[str]:
-    """The pattern compiled; raises `SchemaError` that says what RE2 would not accept. Use `.search`."""
+    """The compiled pattern, to be used with `.search`. Raises `SchemaError` for a pattern that RE2 does not accept."""
     if _UNSUPPORTED.search(re.sub(r"\\.", "", pattern)):
         raise SchemaError(f"invalid or unsupported Perl syntax in pattern {pattern!r}")
     multiline = bool(re.match(r"\(\?[a-zU]*m", pattern))
+    translated = _translate(pattern, multiline=multiline)
     try:
-        return re.compile(_translate(pattern, multiline=multiline), re.ASCII if not _is_unicode(pattern) else 0)
-    except re.error as error:
+        return re.compile(translated, re.ASCII if not _is_unicode(pattern) else 0)
+    except (re.error, ValueError, OverflowError, RecursionError) as error:
         raise SchemaError(f"error parsing regexp {pattern!r}: {error}") from None
 
 
@@ -72,53 +75,102 @@ def _translate(pattern: str, *, multiline: bool) -> str:
     for match in _PART.finditer(pattern):
         out.append(pattern[position : match.start()])
         position = match.end()
-        text = match[0]
-        match match.lastgroup:
-            case "quoted":
-                out.append(re.escape(text[2:].removesuffix("\\E")))
-            case "hex":
-                out.append(re.escape(chr(int(text[3:-1], 16))))
-            case "unicode":
-                out.append(_unicode_class(text, in_class=in_class, pattern=pattern))
-            case "escape":
-                out.append(_escape(text, pattern))
-            case "posix" if in_class:
-                if text[2] == "^" or text[2:-2] not in _POSIX:
-                    raise SchemaError(f"unsupported character class {text} in pattern {pattern!r}")
-                out.append(_POSIX[text[2:-2]])
-            case "named":
-                out.append("(?P<")
-            case "open" if not in_class:
-                in_class = True
-                # `[` alone inside a class is a literal for RE2 and a warning for Python.
-                out.append(text.replace("]", "\\]"))
-            case "open" | "posix":
-                out.append("\\" + text)
-            case "close":
-                in_class = False
-                out.append(text)
-            case "end" if not in_class and not multiline:
-                # Python's $ also matches before a final newline.
-                out.append("\\Z")
-            case "possessive" if not in_class:
-                raise SchemaError(f"invalid nested repetition operator in pattern {pattern!r}")
-            case _:
-                out.append(text)
+        kind = match.lastgroup or ""
+        translate = (_INSIDE_CLASS if in_class else _OUTSIDE_CLASS).get(kind, _as_it_is)
+        out.append(translate(_Part(match[0], pattern, multiline)))
+        in_class = (in_class or kind == "open") and kind != "close"
     out.append(pattern[position:])
     return "".join(out)
 
 
-def _escape(text: str, pattern: str) -> str:
+class _Part(NamedTuple):
+    """A piece of a pattern that RE2 and Python may read differently."""
+
+    text: str
+    pattern: str
+    multiline: bool
+
+
+def _as_it_is(part: _Part) -> str:
+    return part.text
+
+
+def _quoted(part: _Part) -> str:
+    return re.escape(part.text[2:].removesuffix("\\E"))
+
+
+def _hexadecimal(part: _Part) -> str:
+    digits = part.text[3:-1].lstrip("0") or "0"
+    if len(digits) > 6 or int(digits, 16) > 0x10FFFF:
+        raise SchemaError(f"invalid escape sequence {part.text} in pattern {part.pattern!r}")
+    return re.escape(chr(int(digits, 16)))
+
+
+def _escape(part: _Part) -> str:
+    text = part.text
     if text == "\\z":
         return "\\Z"
     if text == "\\C" or text[1] in "123456789" or text[1] in "Zk":
-        raise SchemaError(f"invalid escape sequence {text} in pattern {pattern!r}")
+        raise SchemaError(f"invalid escape sequence {text} in pattern {part.pattern!r}")
     return text
 
 
-def _unicode_class(text: str, *, in_class: bool, pattern: str) -> str:
-    name = text[2:].strip("{}")
-    plain = _UNICODE.get(name)
-    if plain is None or in_class or text[1] == "P":
-        raise SchemaError(f"character class {text} in pattern {pattern!r} is not supported here")
+def _unicode_class(part: _Part) -> str:
+    plain = _UNICODE.get(part.text[2:].strip("{}"))
+    if plain is None or part.text[1] == "P":
+        raise _unsupported_class(part)
     return plain
+
+
+def _unsupported_class(part: _Part) -> SchemaError:
+    return SchemaError(f"character class {part.text} in pattern {part.pattern!r} is not supported here")
+
+
+def _refused_class(part: _Part) -> str:
+    raise _unsupported_class(part)
+
+
+def _posix_class(part: _Part) -> str:
+    text = part.text
+    if text[2] == "^" or text[2:-2] not in _POSIX:
+        raise SchemaError(f"unsupported character class {text} in pattern {part.pattern!r}")
+    return _POSIX[text[2:-2]]
+
+
+def _named_group(part: _Part) -> str:
+    return "(?P<"
+
+
+def _open_class(part: _Part) -> str:
+    return part.text.replace("]", "\\]")
+
+
+def _literal_bracket(part: _Part) -> str:
+    """A bracket that RE2 takes literally, where Python would warn."""
+    return "\\" + part.text
+
+
+def _end_of_text(part: _Part) -> str:
+    """Python's `$` also matches before a final newline."""
+    return "$" if part.multiline else "\\Z"
+
+
+def _possessive(part: _Part) -> str:
+    raise SchemaError(f"invalid nested repetition operator in pattern {part.pattern!r}")
+
+
+_EVERYWHERE: dict[str, Callable[[_Part], str]] = {
+    "quoted": _quoted,
+    "hex": _hexadecimal,
+    "escape": _escape,
+    "named": _named_group,
+}
+_OUTSIDE_CLASS = {
+    **_EVERYWHERE,
+    "unicode": _unicode_class,
+    "posix": _literal_bracket,
+    "open": _open_class,
+    "end": _end_of_text,
+    "possessive": _possessive,
+}
+_INSIDE_CLASS = {**_EVERYWHERE, "unicode": _refused_class, "posix": _posix_class, "open": _literal_bracket}

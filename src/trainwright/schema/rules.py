@@ -1,8 +1,8 @@
 """CEL rules of a schema: `x-kubernetes-validations`, transition rules included.
 
-In: a value, its schema, on update also the old value. Out: `FieldError`s in the API server's words. A rule that
-speaks of `oldSelf` runs only where the old value exists (unless `optionalOldSelf`); items of lists are matched with
-old ones by their list-map keys. A rule that failed before and whose value did not change is not reported again.
+In: a value, its schema, on update also the old value. Out: `FieldError`s in the API server's words. A rule that uses
+`oldSelf` runs only where an old value exists (unless `optionalOldSelf`); items of lists are matched with old ones by
+their list-map keys. A rule that fails on an unchanged value is ratcheted: clients are warned of it, not refused.
 """
 
 from __future__ import annotations
@@ -30,10 +30,14 @@ from trainwright.schema.errors import (
     join,
     required,
 )
-from trainwright.schema.validation import Path, field_path
+from trainwright.schema.jsonobject import Json
+from trainwright.schema.paths import Path, field_path
 
 if TYPE_CHECKING:
     from trainwright.schema.structural import StructuralSchema
+
+Parent = tuple[Any, Any, "StructuralSchema"] | None
+"""The value around the present one, its old value and its schema; None if there was no old value."""
 
 _MAX_MESSAGE_BYTES = 5 * 1024
 
@@ -52,13 +56,13 @@ class Rule:
         "uses_old_self",
     )
 
-    def __init__(self, declared: dict[str, Any], schema: StructuralSchema) -> None:
+    def __init__(self, declared: Json, schema: StructuralSchema) -> None:
         self.text: str = str(declared.get("rule", "")).strip()
         self.optional_old_self = bool(declared.get("optionalOldSelf"))
         self.message: str = str(declared.get("message") or "").strip()
         self.reason: str = declared.get("reason") or "FieldValueInvalid"
         self.field = _field_of(declared.get("fieldPath") or "")
-        # Where oldSelf is optional, CEL sees an optional and not the value itself.
+        # An optional oldSelf is an optional in CEL, not the value itself.
         variables = {"self": schema, "oldSelf": None if self.optional_old_self else schema}
         try:
             self.program: Program = compile_expression(self.text, variables)
@@ -73,7 +77,7 @@ class Rule:
         return self.message or self.text
 
     def detail(self, variables: dict[str, Any]) -> str:
-        """What the user reads: the message expression when it yields one good line, else the message, else the rule."""
+        """The text for the user: the message expression if it yields one good line, else the message, else the rule."""
         if self.message_expression is not None:
             try:
                 text = self.message_expression(variables)
@@ -91,13 +95,13 @@ def _field_of(path: str) -> str:
     return path.removeprefix(".").replace("['", "[").replace("']", "]")
 
 
-def compile_rules(declared: Sequence[dict[str, Any]], schema: StructuralSchema) -> tuple[Rule, ...]:
+def compile_rules(declared: Sequence[Json], schema: StructuralSchema) -> tuple[Rule, ...]:
     """Raises `SchemaError` for a rule that does not compile."""
     return tuple(Rule(rule, schema) for rule in declared)
 
 
 def check_rules_compile(schema: StructuralSchema, path: str = "") -> list[FieldError]:
-    """Every rule of a schema that does not compile: what the API server says when the CRD is created."""
+    """The faults of all rules of a schema that do not compile, as the API server reports them when a CRD is created."""
     errors: list[FieldError] = []
     _compile_below(schema, path, errors)
     return errors
@@ -123,30 +127,25 @@ def _compile_below(schema: StructuralSchema, path: str, errors: list[FieldError]
 
 
 def validate_rules(
-    schema: StructuralSchema, value: Any, old: Any = None, spared: list[FieldError] | None = None
+    schema: StructuralSchema, value: Any, old: Any = None, ratcheted: list[FieldError] | None = None
 ) -> list[FieldError]:
-    """The rules of the whole value; what is let be because it did not change is added to `spared`."""
+    """The errors of all rules of a value; those of unchanged values are added to `ratcheted` instead."""
     errors: list[FieldError] = []
     if schema.has_rules:
-        _Rules(errors, [] if spared is None else spared).walk(schema, value, old, None, None)
+        _Rules(errors, [] if ratcheted is None else ratcheted).walk(schema, value, old, None, None)
     return errors
 
 
 class _Rules:
-    __slots__ = ("errors", "spared")
+    """One run of all rules over a value."""
 
-    def __init__(self, errors: list[FieldError], spared: list[FieldError]) -> None:
+    __slots__ = ("errors", "ratcheted")
+
+    def __init__(self, errors: list[FieldError], ratcheted: list[FieldError]) -> None:
         self.errors = errors
-        self.spared = spared
+        self.ratcheted = ratcheted
 
-    def walk(
-        self,
-        schema: StructuralSchema,
-        value: Any,
-        old: Any,
-        path: Path,
-        parent: tuple[Any, Any, StructuralSchema] | None,
-    ) -> None:
+    def walk(self, schema: StructuralSchema, value: Any, old: Any, path: Path, parent: Parent) -> None:
         if value is None:
             return
         rules = schema._rules if schema._rules is not None else schema.rules
@@ -157,9 +156,8 @@ class _Rules:
             before = old if isinstance(old, dict) else None
             for name, member in value.items():
                 child = schema.field(name)
-                if child is not None:
-                    step: Any = name
-                else:
+                step: Any = name
+                if child is None:
                     child, step = schema.additional, (name,)
                 if child is not None and child.has_rules:
                     self.walk(child, member, before.get(name) if before else None, (path, step), here)
@@ -171,13 +169,7 @@ class _Rules:
                     self.walk(items, item, matched(item) if matched else None, (path, index), here)
 
     def _run(
-        self,
-        rules: tuple[Rule, ...],
-        schema: StructuralSchema,
-        value: Any,
-        old: Any,
-        path: Path,
-        parent: tuple[Any, Any, StructuralSchema] | None,
+        self, rules: tuple[Rule, ...], schema: StructuralSchema, value: Any, old: Any, path: Path, parent: Parent
     ) -> None:
         turn = convert(schema)
         variables: dict[str, Any] = {}
@@ -188,9 +180,7 @@ class _Rules:
                 if not variables:
                     variables["self"] = turn(value) if turn is not None else value
                     before = turn(old) if turn is not None and old is not None else old
-                variables["oldSelf"] = (
-                    (Optional_(before) if old is not None else NONE) if rule.optional_old_self else before
-                )
+                variables["oldSelf"] = _optional(before, old is not None) if rule.optional_old_self else before
                 verdict = rule.program(variables)
             except CelError as error:
                 self.errors.append(invalid(field_path(path), schema.type, _failure(error, rule)))
@@ -199,14 +189,16 @@ class _Rules:
                 continue
             shown = OMITTED if schema.type in ("object", "array") else value
             fault = _error(rule, join(field_path(path), rule.field), shown, rule.detail(variables))
-            spare = not rule.uses_old_self and _unchanged(schema, value, old, parent)
-            (self.spared if spare else self.errors).append(fault)
+            ratchets = not rule.uses_old_self and _unchanged(schema, value, old, parent)
+            (self.ratcheted if ratchets else self.errors).append(fault)
 
 
-def _unchanged(
-    schema: StructuralSchema, value: Any, old: Any, parent: tuple[Any, Any, StructuralSchema] | None
-) -> bool:
-    """Ratcheting: the value, or what it stands in when it has no old counterpart, is as it was."""
+def _optional(value: Any, present: bool) -> Optional_:
+    return Optional_(value) if present else NONE
+
+
+def _unchanged(schema: StructuralSchema, value: Any, old: Any, parent: Parent) -> bool:
+    """Whether the value, or its parent if the value has no old counterpart, is as it was."""
     if old is not None:
         return same(value, old, schema)
     return parent is not None and same(*parent)

@@ -1,8 +1,7 @@
-"""Label and field selectors: parsed from the query string or from a LabelSelector object, matched against maps of
-strings.
+"""Label and field selectors, parsed from a query or from a LabelSelector object.
 
 In: text such as `a in (x,y),!b` or `status.phase!=Running`. Out: a frozen selector with `matches`. Bad text raises
-`SelectorError` with Kubernetes' own words.
+`SelectorError` in Kubernetes' words.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from trainwright.schema.names import label_key_faults, label_value_faults
 
 
 class SelectorError(ValueError):
-    """A selector that cannot be parsed; the message is the API server's."""
+    """A selector that cannot be parsed, in the API server's words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One term of a label selector. `operator` is one of in, notin, exists, !, gt, lt; `=` is `in` with one value."""
+    """One term of a label selector. The operator is in, notin, exists, !, gt or lt; `=` is `in` with one value."""
 
     key: str
     operator: str
@@ -49,7 +48,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """All requirements must hold; none at all selects everything."""
+    """Selects labels that meet all requirements: everything if there are none, unless `nothing` is set."""
 
     requirements: tuple[Requirement, ...] = ()
     nothing: bool = False
@@ -84,7 +83,7 @@ class FieldSelector:
 
 def _integer(text: str | None) -> int | None:
     # strconv.ParseInt: an optional sign and ASCII digits within 64 bits, no spaces or underscores.
-    if text is None or not re.fullmatch(r"[+-]?[0-9]+", text):
+    if text is None or len(text) > 63 or not re.fullmatch(r"[+-]?[0-9]+", text):
         return None
     number = int(text)
     return number if -(2**63) <= number < 2**63 else None
@@ -96,8 +95,8 @@ _SYMBOLS = frozenset({"=", "==", "!=", "!", "(", ")", ",", "<", ">"})
 
 
 class _Parser:
-    """Tokens are plain strings; `in` and `notin` are words that are also good values. The empty string ends the
-    input."""
+    """A recursive-descent parser. Tokens are strings, and the last one is empty; `in` and `notin` are words like any
+    other, so they may also be values."""
 
     def __init__(self, text: str) -> None:
         text = text.partition("\0")[0]
@@ -180,24 +179,23 @@ class _Parser:
             raise SelectorError(f"found '{self.peek()}', expected: ',', ')' or identifier")
         values: set[str] = set()
         while True:
-            word = self.take()
-            if self.is_word(word):
-                values.add(word)
-                if self.peek() == ")":
-                    break
-                if self.peek() != ",":
-                    raise SelectorError(f"found '{self.peek()}', expected: ',' or ')'")
-            elif word == ",":
-                if not values:
-                    values.add("")
-                if self.peek() in (")", ","):
-                    values.add("")
-                if self.peek() == ")":
-                    break
-            else:
-                raise SelectorError(f"found '{word}', expected: ',', or identifier")
-        self.take()
-        return values
+            self.list_item(values)
+            if self.peek() == ")":
+                self.take()
+                return values
+
+    def list_item(self, values: set[str]) -> None:
+        """One word or one comma. A comma with nothing on one of its sides stands for an empty value."""
+        word = self.take()
+        if self.is_word(word):
+            values.add(word)
+            if self.peek() not in (")", ","):
+                raise SelectorError(f"found '{self.peek()}', expected: ',' or ')'")
+        elif word == ",":
+            if not values or self.peek() in (")", ","):
+                values.add("")
+        else:
+            raise SelectorError(f"found '{word}', expected: ',', or identifier")
 
 
 def _checked(key: str, operator: str, values: set[str]) -> Requirement:
@@ -227,7 +225,7 @@ _OBJECT_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotE
 
 
 def selector_of(value: Mapping[str, Any] | None) -> LabelSelector:
-    """The selector of a LabelSelector object; none given selects nothing, an empty one everything."""
+    """The selector of a LabelSelector object. None selects nothing, an empty object everything."""
     if value is None:
         return LabelSelector(nothing=True)
     requirements = [Requirement(key, "in", (text,)) for key, text in sorted((value.get("matchLabels") or {}).items())]
@@ -240,7 +238,7 @@ def selector_of(value: Mapping[str, Any] | None) -> LabelSelector:
 
 
 def label_selector_faults(value: Mapping[str, Any], path: str) -> list[FieldError]:
-    """What the API server says about a LabelSelector object at `path`."""
+    """The faults of a LabelSelector object at `path`, in the API server's words."""
     errors: list[FieldError] = []
     for key, text in sorted((value.get("matchLabels") or {}).items()):
         if faults := label_key_faults(key):

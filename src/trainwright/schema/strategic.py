@@ -1,18 +1,20 @@
 """Strategic merge patch: objects merge key by key, lists merge by the key their schema declares.
 
-In: an object, a patch, and a `MergeSchema` that says which lists merge and by which key. Out: a new object; neither
-input is changed, and what the patch leaves alone is shared with the original. Directives: `$patch:
-delete|replace`, `$retainKeys`, `$setElementOrder/<list>`, `$deleteFromPrimitiveList/<list>`; null removes.
+In: an object, a patch, and a `MergeSchema` that tells which lists merge and by which key. Out: a new object, which
+shares unpatched parts with the original; neither input is changed. Directives: `$patch: delete|replace`,
+`$retainKeys`, `$setElementOrder/<list>`, `$deleteFromPrimitiveList/<list>`; null removes.
 
-The order of a merged list is Kubernetes': patched items in the patch's order, and between them the others in their
-own order, where an original item comes first only if it stood before the next patched item in the original. So
-brand-new items come before what remains.
+A merged list has Kubernetes' order: the patched items in the order of the patch, and between them the other items in
+their own order. An item that is not patched comes before a patched one only if it did so in the original, so new items
+come before the rest.
 """
 
 from __future__ import annotations
 
 import json
 from typing import Any, NamedTuple, Protocol
+
+from trainwright.schema.jsonobject import Json
 
 _PATCH = "$patch"
 _RETAIN_KEYS = "$retainKeys"
@@ -25,7 +27,7 @@ class StrategicMergeError(ValueError):
 
 
 class MergeField(NamedTuple):
-    """How one field merges. `schema` describes its value (of a list: its items)."""
+    """How one field merges. `schema` is that of its value, or of its items if it is a list."""
 
     schema: MergeSchema
     merge: bool = False
@@ -33,7 +35,7 @@ class MergeField(NamedTuple):
 
 
 class MergeSchema(Protocol):
-    """What strategic merge asks of a schema. A field it does not know merges as a plain object or is replaced."""
+    """What strategic merge needs of a schema. Objects in unknown fields merge, everything else in them is replaced."""
 
     def merge_field(self, name: str) -> MergeField: ...
 
@@ -49,7 +51,7 @@ UNTYPED: MergeSchema = _Untyped()
 _UNTYPED_FIELD = MergeField(UNTYPED)
 
 
-def strategic_merge(original: dict[str, Any], patch: dict[str, Any], schema: MergeSchema) -> dict[str, Any]:
+def strategic_merge(original: Json, patch: Json, schema: MergeSchema) -> Json:
     """Merge `patch` into `original` by `schema`; raises `StrategicMergeError`."""
     directive = patch.get(_PATCH)
     if directive == "replace":
@@ -72,10 +74,10 @@ def strategic_merge(original: dict[str, Any], patch: dict[str, Any], schema: Mer
     return result
 
 
-def _merge_value(result: dict[str, Any], key: str, value: Any, schema: MergeSchema) -> None:
+def _merge_value(result: Json, key: str, value: Any, schema: MergeSchema) -> None:
     current = result.get(key)
     if isinstance(current, dict) and isinstance(value, dict):
-        # An object deleted by directive stays as an empty object, as there.
+        # An object deleted by a directive becomes an empty object, as in Kubernetes.
         result[key] = strategic_merge(current, value, schema.merge_field(key).schema)
     elif isinstance(current, list) and isinstance(value, list):
         field = schema.merge_field(key)
@@ -88,7 +90,7 @@ def _merge_value(result: dict[str, Any], key: str, value: Any, schema: MergeSche
             result[key] = kept
 
 
-def _retained(original: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+def _retained(original: Json, patch: Json) -> Json:
     if _RETAIN_KEYS not in patch:
         return dict(original)
     keys = patch[_RETAIN_KEYS]
@@ -100,8 +102,8 @@ def _retained(original: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]
     return {key: value for key, value in original.items() if key in keys}
 
 
-def _merge_ordered_lists(result: dict[str, Any], patch: dict[str, Any], schema: MergeSchema) -> set[str]:
-    """Lists with a `$setElementOrder` beside them: merged, then put in the order it asks for."""
+def _merge_ordered_lists(result: Json, patch: Json, schema: MergeSchema) -> set[str]:
+    """Merge the lists that have a `$setElementOrder` and put them in that order. Returns their names."""
     done: set[str] = set()
     for directive, order in patch.items():
         if not directive.startswith(_ORDER):
@@ -141,7 +143,7 @@ def _check_order(changes: list[Any], order: list[Any], merge_key: str, name: str
         )
 
 
-def _delete_from(result: dict[str, Any], name: str, values: Any) -> None:
+def _delete_from(result: Json, name: str, values: Any) -> None:
     if not isinstance(values, list):
         raise StrategicMergeError("invalid patch format of primitive list")
     current = result.get(name)
@@ -176,7 +178,7 @@ def _merge_list(current: list[Any], changes: list[Any], field: MergeField, name:
 def _apply_item_directives(
     current: list[Any], changes: list[Any], merge_key: str
 ) -> tuple[list[Any], list[Any] | None]:
-    """The items left to merge into, and the plain items to merge; None when the patch replaces the list."""
+    """The items to merge into and the items to merge, None if the patch replaces the list."""
     plain: list[Any] = []
     replace = False
     for item in changes:
@@ -205,12 +207,12 @@ def _identity(item: Any, merge_key: str) -> Any:
         value = item[merge_key]
     if isinstance(value, dict | list):
         return ("json", json.dumps(value, sort_keys=True))
-    # 1 and True are one dictionary key in Python but two values in JSON.
+    # 1 and True are the same dictionary key in Python but two values in JSON.
     return (type(value).__name__, value) if isinstance(value, bool) else value
 
 
 def _in_order(merged: list[Any], wanted: list[Any], original: list[Any], merge_key: str) -> list[Any]:
-    """The items named by `wanted` in its order, the others woven in between by their place in `original`."""
+    """The items of `wanted` in its order, and between them the others by their place in `original`."""
     place: dict[Any, int] = {}
     for at, item in enumerate(wanted):
         place.setdefault(_identity(item, merge_key), at)
@@ -239,9 +241,7 @@ _DROPPED: Any = object()
 
 
 def _without_directives(value: Any) -> Any:
-    """A patch value that becomes part of the object as it is; what carries a directive has nothing to act on and
-    goes.
-    """
+    """A patch value that becomes part of the object, without directives, which have nothing to act on."""
     if isinstance(value, dict):
         if _PATCH in value:
             return _DROPPED
@@ -256,6 +256,6 @@ def _without_directives(value: Any) -> Any:
     return value
 
 
-def _without_nulls(item: dict[str, Any]) -> dict[str, Any]:
-    kept: dict[str, Any] = _without_directives(item)
+def _without_nulls(item: Json) -> Json:
+    kept: Json = _without_directives(item)
     return kept

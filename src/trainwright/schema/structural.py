@@ -1,32 +1,27 @@
-"""Structural schemas: what a CRD or a built-in kind says about its objects, compiled lazily.
+"""Structural schemas of CRDs, compiled lazily.
 
-In: the `openAPIV3Schema` of a CRD version, or a definition of a built-in kind. Out: a tree of `StructuralSchema`,
-whose children are made when first asked for, since an object touches few of the thousand fields a pod has. One tree
-serves every question about an object:
+In: the `openAPIV3Schema` of a CRD version. Out: a tree of `StructuralSchema` nodes. Children are made when first used,
+since an object uses few of the thousand fields of a pod template. One tree answers every question about an object:
 
-    prune            which fields are unknown, and remove them
-    default          fill in what the schema declares
-    validate         limits, types, formats, list keys, in the API server's words (validation.py)
+    prune            find unknown fields and remove them
+    default          fill in defaults
+    validate         types, limits, formats, list keys, in the API server's words (validation.py)
     validate_rules   CEL rules, transition rules included (rules.py)
-    merging          list types, map keys, atomicity: plain attributes, read by server-side apply
 
-A schema never changes once compiled, so it may be shared and cached.
+A compiled schema never changes, so it may be shared and cached.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from trainwright.schema.errors import FieldError, SchemaError
 from trainwright.schema.jsonobject import Json
 
 if TYPE_CHECKING:
+    from trainwright.schema.limits import ValueCheck
     from trainwright.schema.rules import Rule
-    from trainwright.schema.validation import ValueCheck
-
-Definitions = Callable[[str], "StructuralSchema"]
-"""Finds the schema behind a `$ref`."""
 
 NO_DEFAULT: Final = object()
 
@@ -38,7 +33,6 @@ class StructuralSchema:
         "_additional",
         "_check",
         "_children",
-        "_definitions",
         "_has_rules",
         "_items",
         "_properties",
@@ -50,19 +44,17 @@ class StructuralSchema:
         "int_or_string",
         "list_map_keys",
         "list_type",
-        "map_type",
         "nullable",
         "preserve_unknown_fields",
         "raw",
         "type",
     )
 
-    def __init__(self, raw: Json, definitions: Definitions | None = None, ruled: dict[int, bool] | None = None) -> None:
+    def __init__(self, raw: Json, ruled: dict[int, bool] | None = None) -> None:
         if not isinstance(raw, dict):
             raise SchemaError(f"a schema is an object, not {type(raw).__name__}")
         self.raw = raw
-        self._definitions = definitions
-        # Shared by the whole tree, whose root keeps every raw node alive.
+        # By identity of raw nodes, shared by the whole tree; its root keeps the raw nodes alive.
         self._ruled: dict[int, bool] = {} if ruled is None else ruled
         self.type: str = raw.get("type", "")
         self.nullable = bool(raw.get("nullable"))
@@ -71,7 +63,6 @@ class StructuralSchema:
         self.embedded_resource = bool(raw.get("x-kubernetes-embedded-resource"))
         self.list_type: str = raw.get("x-kubernetes-list-type", "")
         self.list_map_keys: tuple[str, ...] = tuple(raw.get("x-kubernetes-list-map-keys", ()))
-        self.map_type: str = raw.get("x-kubernetes-map-type", "")
         self.default_value: Any = raw.get("default", NO_DEFAULT)
         self._properties: Mapping[str, Json] = raw.get("properties") or {}
         self._children: dict[str, StructuralSchema] = {}
@@ -83,24 +74,17 @@ class StructuralSchema:
         self._has_rules: bool | None = None
 
     @classmethod
-    def compile(cls, openapi: Json, definitions: Definitions | None = None) -> StructuralSchema:
-        """The root of a schema; `definitions` resolves references, which CRDs do not have."""
-        return cls(openapi, definitions)
+    def compile(cls, openapi: Json) -> StructuralSchema:
+        """The root of a schema."""
+        return cls(openapi)
 
     def _child(self, raw: Json) -> StructuralSchema:
-        reference = raw.get("$ref")
-        if reference is None:
-            return StructuralSchema(raw, self._definitions, self._ruled)
-        if self._definitions is None:
-            raise SchemaError(f"nothing resolves the reference {reference!r}")
-        target = self._definitions(reference)
-        if len(raw) == 1:
-            return target
-        # What stands beside a reference (a list type, a default) adds to it.
-        return StructuralSchema({**target.raw, **{k: v for k, v in raw.items() if k != "$ref"}}, self._definitions)
+        if "$ref" in raw:
+            raise SchemaError(f"a structural schema has no references such as {raw['$ref']!r}")
+        return StructuralSchema(raw, self._ruled)
 
     def field(self, name: str) -> StructuralSchema | None:
-        """The schema of a named property, None when it is not declared."""
+        """The schema of a declared property, or None."""
         child = self._children.get(name)
         if child is None:
             raw = self._properties.get(name)
@@ -110,7 +94,7 @@ class StructuralSchema:
         return child
 
     def member(self, name: str) -> StructuralSchema | None:
-        """The schema of an object's member: the property of that name, else what `additionalProperties` says."""
+        """The schema of an object's member: that of its property, or of `additionalProperties`."""
         return self.field(name) or self.additional
 
     @property
@@ -127,7 +111,7 @@ class StructuralSchema:
 
     @property
     def additional(self) -> StructuralSchema | None:
-        """The schema of members that are not named; None when there are none or anything goes (`true`)."""
+        """The schema of members that are not declared; None if there may be none or any (`true`)."""
         if self._additional is None:
             raw = self.raw.get("additionalProperties")
             if isinstance(raw, dict):
@@ -136,19 +120,19 @@ class StructuralSchema:
 
     @property
     def is_map(self) -> bool:
-        """An object whose members are not named beforehand."""
+        """Whether the object takes members that are not declared."""
         return bool(self.raw.get("additionalProperties"))
 
     @property
     def has_default(self) -> bool:
         return self.default_value is not NO_DEFAULT and self.default_value is not None
 
-    # Each question is answered by a module of its own, loaded when first asked: who only merges never loads CEL.
+    # Each of these has a module of its own, imported at the first use: a client that only prunes never loads CEL.
 
     def prune(self, value: Any, *, root: bool = True) -> list[str]:
         """Remove unknown fields in place and return their paths, sorted, as strict decoding names them.
 
-        At the root, and in embedded resources, apiVersion, kind and metadata always stay; metadata is pruned as
+        At the root and in embedded resources, apiVersion, kind and metadata always stay; metadata is pruned as
         ObjectMeta.
         """
         from trainwright.schema.pruning import prune
@@ -156,26 +140,28 @@ class StructuralSchema:
         return prune(self, value, root=root)
 
     def default(self, value: Any) -> None:
-        """Fill in defaults in place; a null that the schema does not allow counts as absent."""
+        """Fill in defaults in place; a null where the schema allows none counts as absent."""
         from trainwright.schema.defaulting import default
 
         default(self, value)
 
     def validate(self, value: Any, old: Any = None) -> list[FieldError]:
-        """Types, limits, formats and list keys; given `old`, what did not change is not judged anew."""
+        """Errors of types, limits, formats and list keys; with `old`, errors of unchanged values are ratcheted."""
         from trainwright.schema.validation import validate
 
         return validate(self, value, old)
 
-    def validate_rules(self, value: Any, old: Any = None, spared: list[FieldError] | None = None) -> list[FieldError]:
-        """CEL rules; those that speak of `oldSelf` only where both values exist."""
+    def validate_rules(
+        self, value: Any, old: Any = None, ratcheted: list[FieldError] | None = None
+    ) -> list[FieldError]:
+        """Errors of CEL rules; those of unchanged values are added to `ratcheted` instead."""
         from trainwright.schema.rules import validate_rules
 
-        return validate_rules(self, value, old, spared)
+        return validate_rules(self, value, old, ratcheted)
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The compiled rules of this very node."""
+        """The compiled rules of this node, not of those below."""
         if self._rules is None:
             declared = self.raw.get("x-kubernetes-validations")
             if not declared:
@@ -188,17 +174,16 @@ class StructuralSchema:
 
     @property
     def has_rules(self) -> bool:
-        """Whether this node or any below it has rules; whole branches without them are never walked."""
+        """Whether this node or any below it has rules: branches without rules are not walked."""
         if self._has_rules is None:
-            # Built-in kinds, the only ones with references, carry no rules.
-            self._has_rules = self._definitions is None and _mentions_rules(self.raw, self._ruled)
+            self._has_rules = _mentions_rules(self.raw, self._ruled)
         return self._has_rules
 
     @property
     def check(self) -> ValueCheck:
         """The compiled limits of this node."""
         if self._check is None:
-            from trainwright.schema.validation import ValueCheck
+            from trainwright.schema.limits import ValueCheck
 
             self._check = ValueCheck(self)
         return self._check
@@ -208,7 +193,7 @@ class StructuralSchema:
 
 
 def _mentions_rules(raw: Any, known: dict[int, bool]) -> bool:
-    """Whether rules stand anywhere below; what was found is remembered by identity, so that no branch is read twice."""
+    """Whether there are rules at or below a raw node. Results are kept by identity, so that no branch is read twice."""
     if isinstance(raw, list):
         return any(_mentions_rules(value, known) for value in raw)
     if not isinstance(raw, dict):

@@ -10,7 +10,6 @@ old ones by their list-map keys only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from trainwright.schema.correlation import old_items, same
@@ -25,17 +24,13 @@ from trainwright.schema.errors import (
     too_many,
     type_invalid,
 )
-from trainwright.schema.formats import format_check
 from trainwright.schema.gotext import json_text, number_text, quote
+from trainwright.schema.limits import INTEGER_RANGES, Combined, ValueCheck
 from trainwright.schema.names import dns1035_label_faults
-from trainwright.schema.regex import compile_regex
+from trainwright.schema.paths import Path, body_path, field_path
 
 if TYPE_CHECKING:
     from trainwright.schema.structural import StructuralSchema
-
-# A path is a chain of (parent, step): a string step is a member, an integer an index, a 1-tuple a key of a map.
-# It becomes text only when something is wrong.
-Path = tuple[Any, Any] | None
 
 _TYPE_NAMES: Final = {
     bool: "boolean",
@@ -47,148 +42,11 @@ _TYPE_NAMES: Final = {
     type(None): "null",
 }
 _GO_FORMATS: Final = {int: "int64", float: "float64"}
-_RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1), "": (-(2**63), 2**63 - 1)}
-
-
-def body_path(path: Path) -> str:
-    """The path as structural messages spell it: `spec.settings.key[0]`."""
-    return _text(path, map_key=".{}")
-
-
-def field_path(path: Path) -> str:
-    """The path as list and rule errors spell it: `spec.settings[key][0]`."""
-    return _text(path, map_key="[{}]")
-
-
-def _text(path: Path, *, map_key: str) -> str:
-    steps: list[str] = []
-    while path is not None:
-        path, step = path
-        if type(step) is int:
-            steps.append(f"[{step}]")
-        else:
-            steps.append(map_key.format(step[0]) if type(step) is tuple else f".{step}")
-    return "".join(reversed(steps)).removeprefix(".")
-
-
-class ValueCheck:
-    """The limits of one schema node, compiled: which Python types pass at once, and what to look at otherwise."""
-
-    __slots__ = (
-        "_schema",
-        "any_of_types",
-        "combined",
-        "enum",
-        "format",
-        "format_judge",
-        "high",
-        "list_keys",
-        "low",
-        "max_items",
-        "max_length",
-        "max_properties",
-        "maximum",
-        "min_items",
-        "min_length",
-        "min_properties",
-        "minimum",
-        "multiple_of",
-        "pattern",
-        "required",
-        "simple",
-        "types",
-        "unique_items",
-    )
-
-    def __init__(self, schema: StructuralSchema) -> None:
-        raw = schema.raw
-        self._schema = schema
-        self.types: tuple[str, ...] = (schema.type,) if schema.type else ()
-        if schema.int_or_string:
-            self.types = ("integer", "string")
-        self.format, self.format_judge = _format(raw.get("format", ""), self.types)
-        self.enum: list[Any] | None = raw.get("enum") or None
-        self.minimum: float | None = raw.get("minimum")
-        self.maximum: float | None = raw.get("maximum")
-        self.multiple_of: float | None = raw.get("multipleOf")
-        self.min_length: int | None = raw.get("minLength")
-        self.max_length: int | None = raw.get("maxLength")
-        self.min_items: int | None = raw.get("minItems")
-        self.max_items: int | None = raw.get("maxItems")
-        self.unique_items = bool(raw.get("uniqueItems"))
-        self.min_properties: int | None = raw.get("minProperties")
-        self.max_properties: int | None = raw.get("maxProperties")
-        self.required: tuple[str, ...] = tuple(raw.get("required") or ())
-        self.pattern = compile_regex(raw["pattern"]) if raw.get("pattern") else None
-        self.list_keys = schema.list_map_keys if schema.list_type == "map" else ()
-        self.combined = _combined(schema)
-        # How generated CRDs spell int-or-string: it says nothing more about an integer or a string.
-        self.any_of_types = schema.int_or_string and raw.get("anyOf") == [{"type": "integer"}, {"type": "string"}]
-        if self.any_of_types and set(raw) & {"oneOf", "allOf", "not"}:
-            self.any_of_types = False
-        self.simple = self._simple_types()
-        self.low, self.high = self._plain_range()
-
-    def _simple_types(self) -> frozenset[type]:
-        """Scalars that need no look beyond their type."""
-        if self.enum or (self.combined and not self.any_of_types):
-            return frozenset()
-        simple: set[type] = set()
-        limited_text = self.pattern or self.min_length is not None or self.max_length is not None or self.format_judge
-        if "string" in self.types and not limited_text:
-            simple.add(str)
-        if "boolean" in self.types:
-            simple.add(bool)
-        return frozenset(simple)
-
-    def _plain_range(self) -> tuple[float, float]:
-        """Integers that need no further look; an empty range where every integer does."""
-        numeric = "integer" in self.types and not (self.enum or self.multiple_of is not None)
-        numeric = numeric and (self.combined is None or self.any_of_types)
-        raw = self._schema.raw
-        if not numeric or raw.get("exclusiveMinimum") or raw.get("exclusiveMaximum"):
-            return 1, 0
-        low, high = _RANGES.get(self.format, _RANGES[""])
-        return (
-            low if self.minimum is None else max(low, self.minimum),
-            high if self.maximum is None else min(high, self.maximum),
-        )
-
-
-def _format(name: str, types: tuple[str, ...]) -> tuple[str, Callable[[str], bool] | None]:
-    """The format and its judge; formats that the API server does not support are as good as absent."""
-    kind = types[0] if len(types) == 1 else ""
-    if kind in ("", "string"):
-        judge = format_check(name) if name else None
-        return (name, judge) if judge else ("", None)
-    known = {"integer": ("int32", "int64"), "number": ("float", "double")}.get(kind, ())
-    return (name, None) if name in known else ("", None)
-
-
-class _Combined:
-    """anyOf, oneOf, allOf and not: schemas that judge the same value once more."""
-
-    __slots__ = ("all_of", "any_of", "not_", "one_of")
-
-    def __init__(self, schema: StructuralSchema) -> None:
-        from trainwright.schema.structural import StructuralSchema as Node
-
-        raw = schema.raw
-        self.any_of = [Node(part) for part in raw.get("anyOf", ())]
-        self.one_of = [Node(part) for part in raw.get("oneOf", ())]
-        self.all_of = [Node(part) for part in raw.get("allOf", ())]
-        self.not_ = Node(raw["not"]) if "not" in raw else None
-
-
-def _combined(schema: StructuralSchema) -> _Combined | None:
-    raw = schema.raw
-    if not any(key in raw for key in ("anyOf", "oneOf", "allOf", "not")):
-        return None
-    return _Combined(schema)
 
 
 class _Walk:
-    """One validation: errors of the structure, and duplicates in keyed lists and sets apart."""
+    """One validation. Structural errors, duplicates in keyed lists and sets, and faults of embedded resources are kept
+    apart, because they are reported in this order."""
 
     __slots__ = ("duplicates", "embedded", "errors", "ratchet")
 
@@ -204,14 +62,14 @@ class _Walk:
         if kind in check.simple or (kind is int and check.low <= value <= check.high):
             return
         if not self.ratchet:
-            self._judge(schema, check, kind, value, path, None)
+            self._check(schema, check, kind, value, path, None)
             return
         mark = len(self.errors)
-        self._judge(schema, check, kind, value, path, old)
+        self._check(schema, check, kind, value, path, old)
         if len(self.errors) > mark and old is not None and same(value, old, schema):
             del self.errors[mark:]
 
-    def _judge(self, schema: StructuralSchema, check: ValueCheck, kind: type, value: Any, path: Path, old: Any) -> None:
+    def _check(self, schema: StructuralSchema, check: ValueCheck, kind: type, value: Any, path: Path, old: Any) -> None:
         errors = self.errors
         if value is None:
             if check.types and not schema.nullable:
@@ -294,7 +152,7 @@ class _Walk:
         for name, member in value.items():
             child = children.get(name) or schema.field(name)
             if child is not None:
-                # Most members are plain strings: a look at the type spares the call.
+                # Most members are plain strings: checking the type here saves the call.
                 if type(member) not in (child._check or child.check).simple:
                     self.value(child, member, (path, name), before.get(name) if before is not None else None)
                 continue
@@ -320,7 +178,7 @@ class _Walk:
                 detail = f"may have mixed case, but should otherwise match: {','.join(faults)}"
                 self.embedded.append(invalid(at, value[name], detail))
 
-    def _combined(self, combined: _Combined, value: Any, path: Path) -> None:
+    def _combined(self, combined: Combined, value: Any, path: Path) -> None:
         name = quote(body_path(path))
         if combined.any_of:
             found = [_errors_of(schema, value, path) for schema in combined.any_of]
@@ -347,7 +205,7 @@ class _Walk:
 
 
 def validate(schema: StructuralSchema, value: Any, old: Any = None) -> list[FieldError]:
-    """All structural errors of a value; with `old`, those of unchanged parts are left out."""
+    """All structural errors of a value; with `old`, errors of unchanged parts are ratcheted."""
     walk = _Walk()
     walk.value(schema, value, None)
     errors = walk.errors
@@ -410,14 +268,14 @@ def _check_text(check: ValueCheck, value: str, path: Path, errors: list[FieldErr
     elif check.pattern is not None and check.pattern.search(value) is None:
         name = body_path(path)
         errors.append(invalid(name, value, f"{name} in body should match '{check._schema.raw['pattern']}'"))
-    if check.format_judge is not None and not check.format_judge(value):
+    if check.matches_format is not None and not check.matches_format(value):
         name = body_path(path)
         errors.append(type_invalid(name, value, f"{name} in body must be of type {check.format}: {quote(value)}"))
 
 
 def _check_number(check: ValueCheck, value: int | float, path: Path, errors: list[FieldError]) -> None:
     if check.types == ("integer",):
-        low, high = _RANGES.get(check.format, _RANGES[""])
+        low, high = INTEGER_RANGES.get(check.format, INTEGER_RANGES[""])
         if (isinstance(value, float) and not value.is_integer()) or not low <= value <= high:
             kind = f"integer with format {check.format}" if check.format else "integer (default format)"
             errors.append(_unnamed(f"Checked value must be of type {kind} in {body_path(path)}"))
@@ -443,7 +301,7 @@ def _is_multiple(value: int | float, factor: int | float) -> bool:
 
 
 def _nearly_whole(number: float) -> bool:
-    """A whole number but for the noise of binary fractions: 0.3 is a multiple of 0.1."""
+    """Whether a number is whole up to the error of binary fractions: 0.3 is a multiple of 0.1."""
     return abs(number) < 2**53 and abs(number - round(number)) <= 1e-9 * max(abs(number), 1e-300)
 
 

@@ -172,7 +172,7 @@ def run(text: str, **variables: Any) -> Any:
         "format.named('uuid').value().validate('x').value()[0] == 'does not match the UUID format'",
     ],
 )
-def test_true(text: str) -> None:
+def test_an_expression_is_true(text: str) -> None:
     assert run(text) is True
 
 
@@ -193,7 +193,7 @@ def test_true(text: str) -> None:
         ("optional.none().value() == 1", "optional.none() dereference"),
     ],
 )
-def test_evaluation_error(text: str, message: str) -> None:
+def test_an_evaluation_fails_with_its_message(text: str, message: str) -> None:
     with pytest.raises(CelError) as error:
         run(text)
     assert str(error.value).startswith(message)
@@ -214,7 +214,7 @@ def test_evaluation_error(text: str, message: str) -> None:
         ("if", "reserved identifier"),
     ],
 )
-def test_expression_that_does_not_compile(text: str, message: str) -> None:
+def test_an_expression_that_does_not_compile_is_refused(text: str, message: str) -> None:
     with pytest.raises(SchemaError, match=message.replace("(", r"\(")):
         run(text)
 

@@ -28,12 +28,12 @@ from trainwright.schema.gotext import json_text, number_text, quote
         (errors.type_invalid("a", "x", "must be"), 'a: Invalid value: "x": must be', "FieldValueTypeInvalid"),
     ],
 )  # fmt: skip
-def test_text_and_reason(error: FieldError, text: str, reason: str) -> None:
+def test_an_error_has_kubernetes_text_and_reason(error: FieldError, text: str, reason: str) -> None:
     assert str(error) == text
     assert error.reason == reason
 
 
-def test_aggregate_drops_equal_texts() -> None:
+def test_an_aggregate_lists_equal_texts_once() -> None:
     a, b = errors.required("a"), errors.required("b")
     assert aggregate([a]) == "a: Required value"
     assert aggregate([a, a]) == "a: Required value"
@@ -63,5 +63,5 @@ def test_json_prints_as_in_go(value: Any, text: str) -> None:
     assert json_text(value) == text
 
 
-def test_quoting() -> None:
+def test_strings_are_quoted_as_in_go() -> None:
     assert quote('a"b\\\n\x00é\u200b') == '"a\\"b\\\\\\n\\x00é\\u200b"'

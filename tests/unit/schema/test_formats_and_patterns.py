@@ -40,7 +40,7 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
-def test_format(name: str) -> None:
+def test_a_format_accepts_and_refuses_strings(name: str) -> None:
     good, bad = SAMPLES[name]
     judge = format_check(name)
     assert judge is not None
@@ -65,17 +65,17 @@ def test_format(name: str) -> None:
         (r"^[$]$", "$", True),
     ],
 )
-def test_pattern_means_what_it_means_in_go(pattern: str, text: str, matches: bool) -> None:
+def test_a_pattern_matches_what_it_matches_in_go(pattern: str, text: str, matches: bool) -> None:
     assert (compile_regex(pattern).search(text) is not None) is matches
 
 
 @pytest.mark.parametrize("pattern", ["(?=a)", "(?<!a)b", r"(a)\1", "a++", "(", r"\Z"])
-def test_pattern_that_go_refuses_is_refused(pattern: str) -> None:
+def test_a_pattern_that_go_refuses_is_refused(pattern: str) -> None:
     with pytest.raises(SchemaError):
         compile_regex(pattern)
 
 
-def test_names() -> None:
+def test_names_are_refused_in_kubernetes_words() -> None:
     assert label_key_faults("example.com/My.Name") == []
     assert label_key_faults("a/b/c")[0].startswith("a valid label key must consist of")
     assert label_key_faults("/x") == ["prefix part must be non-empty"]

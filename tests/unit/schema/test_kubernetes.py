@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from trainwright.schema import kubernetes
@@ -9,51 +12,40 @@ from trainwright.schema.errors import SchemaError
 from trainwright.schema.strategic import strategic_merge
 
 
+def references(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        if isinstance(schema.get("$ref"), str):
+            yield schema["$ref"]
+        for member in schema.values():
+            yield from references(member)
+    elif isinstance(schema, list):
+        for item in schema:
+            yield from references(item)
+
+
 @pytest.mark.parametrize("name", sorted(kubernetes.kinds()))
-def test_every_kind_has_a_schema_that_compiles(name: str) -> None:
+def test_every_reference_below_a_kind_has_a_definition(name: str) -> None:
     api_version, _, kind = name.rpartition("/")
-    schema = kubernetes.structural_schema(api_version, kind)
-    assert "kind" in schema.field_names
-    assert schema.prune({"apiVersion": api_version, "kind": kind, "bogus": 1, "metadata": {"name": "a"}}) == ["bogus"]
+    seen: set[str] = set()
+    todo = [kubernetes.definition_name(api_version, kind)]
+    while todo:
+        definition = kubernetes.definition(todo.pop())
+        new = set(references(definition)) - seen
+        seen |= new
+        todo += new
+    assert {"apiVersion", "kind"} <= set(
+        kubernetes.definition(kubernetes.definition_name(api_version, kind))["properties"]
+    )
 
 
-def test_list_types_and_defaults_of_a_pod() -> None:
-    container = kubernetes.definition_schema("core.v1.Container")
-    ports = container.field("ports")
-    assert ports is not None
-    assert (ports.list_type, ports.list_map_keys) == ("map", ("containerPort", "protocol"))
-    assert ports.items is not None
-    protocol = ports.items.field("protocol")
-    assert protocol is not None
-    assert protocol.default_value == "TCP"
-    command = container.field("command")
-    assert command is not None
-    assert command.list_type == "atomic"
-
-
-def test_unknown_fields_deep_in_a_pod_are_found() -> None:
-    pod = {"spec": {"containers": [{"name": "a", "bogus": 1, "ports": [{"containerPort": 1, "x": 2}]}]}}
-    assert kubernetes.structural_schema("v1", "Pod").prune(pod) == [
-        "spec.containers[0].bogus",
-        "spec.containers[0].ports[0].x",
-    ]
-
-
-def test_free_form_parts_keep_everything() -> None:
-    revision = {"data": {"any": {"thing": [1]}}, "metadata": {"managedFields": [{"fieldsV1": {"f:a": {}}}]}}
-    assert kubernetes.structural_schema("apps/v1", "ControllerRevision").prune(revision) == []
-    crd = {
-        "spec": {
-            "versions": [
-                {
-                    "schema": {
-                        "openAPIV3Schema": {"properties": {"a": {"default": {"x": 1}, "items": {"type": "string"}}}}
-                    }
-                }
-            ]
-        }
-    }
-    assert kubernetes.structural_schema("apiextensions.k8s.io/v1", "CustomResourceDefinition").prune(crd) == []
+def test_list_types_and_defaults_of_a_container() -> None:
+    properties = kubernetes.definition("core.v1.Container")["properties"]
+    ports = properties["ports"]
+    assert ports["x-kubernetes-list-type"] == "map"
+    assert ports["x-kubernetes-list-map-keys"] == ["containerPort", "protocol"]
+    port = kubernetes.definition(ports["items"]["$ref"])
+    assert port["properties"]["protocol"]["default"] == "TCP"
+    assert properties["command"]["x-kubernetes-list-type"] == "atomic"
 
 
 def test_merge_keys_of_a_pod() -> None:
@@ -71,7 +63,7 @@ def test_merge_keys_of_a_pod() -> None:
     assert merged["metadata"]["finalizers"] == ["g", "f"]
 
 
-def test_a_kind_without_a_schema_is_named() -> None:
+def test_a_kind_without_a_schema_is_refused_by_name() -> None:
     assert not kubernetes.has_kind("apps/v1", "Deployment")
     with pytest.raises(SchemaError, match="no built-in schema for Deployment in apps/v1"):
-        kubernetes.structural_schema("apps/v1", "Deployment")
+        kubernetes.definition_name("apps/v1", "Deployment")

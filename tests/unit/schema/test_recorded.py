@@ -39,7 +39,7 @@ def schema_of(kind: str) -> StructuralSchema:
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=[case["name"] for case in RECORDED])
-def test_answer_is_the_recorded_one(case: dict[str, Any]) -> None:
+def test_a_request_gets_the_recorded_answer(case: dict[str, Any]) -> None:
     schema = schema_of(case["kind"])
     value = json.loads(json.dumps(case["object"]))
     unknown = schema.prune(value)
@@ -60,7 +60,7 @@ def test_answer_is_the_recorded_one(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", FUZZED, ids=range(len(FUZZED)))
-def test_random_object_is_judged_as_recorded(case: dict[str, Any]) -> None:
+def test_a_random_object_has_the_recorded_errors(case: dict[str, Any]) -> None:
     schema = schema_of(case["kind"])
     value = json.loads(json.dumps(case["object"]))
     assert schema.prune(value) == case["unknown"]
@@ -71,7 +71,7 @@ def test_random_object_is_judged_as_recorded(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", MERGES, ids=range(len(MERGES)))
-def test_random_strategic_merge_is_the_recorded_one(case: dict[str, Any]) -> None:
+def test_a_random_strategic_merge_has_the_recorded_outcome(case: dict[str, Any]) -> None:
     schema = kubernetes.merge_schema("v1", "Pod")
     if case.get("refused"):
         with pytest.raises(StrategicMergeError):

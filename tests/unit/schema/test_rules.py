@@ -21,7 +21,7 @@ def test_a_rule_without_a_message_quotes_itself() -> None:
     assert texts(field({"rule": " self > 1 "}), {"x": 0}) == ["x: Invalid value: 0: failed rule: self > 1"]
 
 
-def test_message_expression_wins_only_with_one_good_line() -> None:
+def test_a_message_expression_is_used_if_it_yields_one_line() -> None:
     rule = {"rule": "self > 1", "message": "plain"}
     assert texts(field({**rule, "messageExpression": "'got ' + string(self)"}), {"x": 0}) == [
         "x: Invalid value: 0: got 0"
@@ -30,7 +30,7 @@ def test_message_expression_wins_only_with_one_good_line() -> None:
         assert texts(field({**rule, "messageExpression": bad}), {"x": 0}) == ["x: Invalid value: 0: plain"]
 
 
-def test_reasons_and_field_paths() -> None:
+def test_a_rule_may_set_its_reason_and_field_path() -> None:
     schema = StructuralSchema.compile(
         {
             "type": "object",
@@ -68,7 +68,7 @@ def test_transition_rules_need_both_values() -> None:
     assert texts(optional, {"x": 1}, {"x": 0}) == []
 
 
-def test_list_items_meet_their_old_selves_by_key_only() -> None:
+def test_list_items_are_matched_with_old_ones_by_key_only() -> None:
     item = {
         "type": "object",
         "properties": {
@@ -84,13 +84,13 @@ def test_list_items_meet_their_old_selves_by_key_only() -> None:
     assert texts(schema, new, old) == ["k[1].v: Invalid value: 4: grows"]
 
 
-def test_a_rule_that_failed_before_is_not_reported_for_an_unchanged_value() -> None:
+def test_a_rule_that_fails_on_an_unchanged_value_is_ratcheted() -> None:
     schema = field({"rule": "self > 10", "message": "big"})
     assert texts(schema, {"x": 1}, {"x": 1}) == []
     assert texts(schema, {"x": 2}, {"x": 1}) == ["x: Invalid value: 2: big"]
 
 
-def test_rules_that_do_not_compile_are_found_when_the_crd_is_made() -> None:
+def test_rules_that_do_not_compile_are_listed() -> None:
     schema = field({"rule": "self >"}, {"rule": "self > 1"}, {"rule": "nobody > 1"})
     found = check_rules_compile(schema, "openAPIV3Schema")
     assert [error.field for error in found] == [

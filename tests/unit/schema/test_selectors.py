@@ -40,7 +40,7 @@ LABELS = {"app": "web", "tier": "a", "size": "5"}
         ("gone=", False),
     ],
 )
-def test_label_selector(text: str, matches: bool) -> None:
+def test_a_label_selector_matches(text: str, matches: bool) -> None:
     assert parse_label_selector(text).matches(LABELS) is matches
 
 
@@ -57,18 +57,18 @@ def test_label_selector(text: str, matches: bool) -> None:
         ("a in (b", "unable to parse requirement: found '', expected: ',' or ')'"),
     ],
 )  # fmt: skip
-def test_bad_label_selector(text: str, message: str) -> None:
+def test_a_bad_label_selector_is_refused(text: str, message: str) -> None:
     with pytest.raises(SelectorError) as error:
         parse_label_selector(text)
     assert str(error.value) == message
 
 
-def test_a_bad_key_is_explained() -> None:
+def test_a_bad_key_is_refused_with_the_rule() -> None:
     with pytest.raises(SelectorError, match=r'unable to parse requirement: <nil>: Invalid value: "-a": name part must'):
         parse_label_selector("-a=b")
 
 
-def test_field_selector() -> None:
+def test_a_field_selector_matches() -> None:
     selector = parse_field_selector("metadata.name=a,status.phase!=Failed")
     assert selector.matches({"metadata.name": "a", "status.phase": "Running"})
     assert not selector.matches({"metadata.name": "a", "status.phase": "Failed"})
@@ -79,7 +79,7 @@ def test_field_selector() -> None:
         parse_field_selector(r"a=\x")
 
 
-def test_label_selector_object() -> None:
+def test_a_label_selector_object_matches() -> None:
     selector = selector_of(
         {"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "tier", "operator": "In", "values": ["a"]}]}
     )
@@ -96,7 +96,7 @@ _words = st.from_regex(r"[a-z][a-z0-9]{0,5}", fullmatch=True)
 
 
 @given(st.dictionaries(_words, _words, max_size=4), st.dictionaries(_words, _words, max_size=4))
-def test_equality_selector_means_subset(wanted: dict[str, str], labels: dict[str, str]) -> None:
+def test_an_equality_selector_matches_supersets(wanted: dict[str, str], labels: dict[str, str]) -> None:
     text = ",".join(f"{key}={value}" for key, value in wanted.items())
     assert parse_label_selector(text).matches(labels) is (wanted.items() <= labels.items())
 

@@ -40,7 +40,7 @@ def names(items: list[dict[str, Any]]) -> list[str]:
         ([], ["x"], ["x"]),
     ],
 )
-def test_order_of_a_merged_list(original: list[str], patch: list[str], merged: list[str]) -> None:
+def test_a_merged_list_has_kubernetes_order(original: list[str], patch: list[str], merged: list[str]) -> None:
     result = strategic_merge(
         {"volumes": [{"name": n} for n in original]}, {"volumes": [{"name": n} for n in patch]}, POD
     )
@@ -64,7 +64,7 @@ def test_items_merge_key_by_key_and_others_stay() -> None:
     assert original == before
 
 
-def test_directives() -> None:
+def test_directives_delete_replace_and_retain() -> None:
     original = {"volumes": [{"name": "a"}, {"name": "b"}], "finalizers": ["x", "y"], "m": {"k": 1, "l": 2}}
     assert strategic_merge(original, {"volumes": [{"$patch": "delete", "name": "a"}]}, POD)["volumes"] == [
         {"name": "b"}
@@ -105,7 +105,7 @@ _items = st.lists(
 
 
 @given(_items, _items)
-def test_merging_twice_changes_nothing_more_than_once(original: Any, patch: Any) -> None:
+def test_merging_twice_has_the_effect_of_merging_once(original: Any, patch: Any) -> None:
     once = strategic_merge({"volumes": original}, {"volumes": patch}, POD)
     values = {item["name"]: item["v"] for item in once["volumes"]}
     assert values == {i["name"]: i["v"] for i in original} | {i["name"]: i["v"] for i in patch}
@@ -115,7 +115,7 @@ def test_merging_twice_changes_nothing_more_than_once(original: Any, patch: Any)
     assert [n for n in names(once["volumes"]) if n not in names(patch)] == rest
 
 
-def test_an_order_of_objects_without_a_merge_key_is_taken() -> None:
+def test_objects_without_a_merge_key_may_be_ordered() -> None:
     patch = {"l": [{"a": 1}, {"b": [2]}], "$setElementOrder/l": [{"a": 1}, {"b": [2]}]}
     assert strategic_merge({}, patch, UNTYPED) == {"l": [{"a": 1}, {"b": [2]}]}
     wrong = {**patch, "$setElementOrder/l": [{"c": 3}]}
@@ -129,5 +129,5 @@ def test_lists_within_a_merged_list_are_refused(patch: list[Any]) -> None:
         strategic_merge({"finalizers": ["x"]}, {"finalizers": patch}, POD)
 
 
-def test_a_number_and_a_truth_value_are_two_items_of_a_merged_list() -> None:
+def test_one_and_true_are_two_items_of_a_merged_list() -> None:
     assert strategic_merge({"finalizers": [1]}, {"finalizers": [True]}, POD) == {"finalizers": [True, 1]}

@@ -31,7 +31,7 @@ LIST_MAP = {
 }
 
 
-def test_unknown_fields_are_pruned_and_named() -> None:
+def test_unknown_fields_are_pruned_and_listed() -> None:
     schema = of(
         spec={
             "type": "object",
@@ -64,7 +64,7 @@ def test_unknown_fields_are_pruned_and_named() -> None:
     assert value["spec"] == {"a": "x", "l": [{"k": "v"}], "m": {"any": {"x": 1}}, "free": {"q": [{"r": 1}]}}
 
 
-def test_defaults_fill_objects_that_are_there_and_nulls_that_may_not_be() -> None:
+def test_defaults_fill_existing_objects_and_nulls_that_are_not_allowed() -> None:
     schema = of(
         a={"type": "string", "default": "x"},
         nullable={"type": "string", "nullable": True, "default": "x"},
@@ -78,7 +78,7 @@ def test_defaults_fill_objects_that_are_there_and_nulls_that_may_not_be() -> Non
     assert value == {"a": "x", "nullable": None, "there": {"b": 1}, "auto": {"c": 2}}
 
 
-def test_a_default_is_never_shared() -> None:
+def test_every_object_gets_its_own_copy_of_a_default() -> None:
     schema = of(auto={"type": "object", "default": {"l": []}, "x-kubernetes-preserve-unknown-fields": True})
     first: dict[str, Any] = {}
     second: dict[str, Any] = {}
@@ -104,7 +104,7 @@ def test_a_default_is_never_shared() -> None:
         ({"type": "string", "allOf": [{"minLength": 3}]}, "ab", 'x: Invalid value: "ab": x in body should be at least 3 chars long'),
     ],
 )  # fmt: skip
-def test_message(field: dict[str, Any], value: Any, message: str) -> None:
+def test_a_value_is_refused_with_kubernetes_message(field: dict[str, Any], value: Any, message: str) -> None:
     assert texts(of(x=field), {"x": value})[0] == message
 
 
@@ -121,11 +121,11 @@ def test_message(field: dict[str, Any], value: Any, message: str) -> None:
         ({}, {"any": ["thing"]}),
     ],
 )
-def test_accepted(field: dict[str, Any], value: Any) -> None:
+def test_a_value_is_accepted(field: dict[str, Any], value: Any) -> None:
     assert texts(of(x=field), {"x": value}) == []
 
 
-def test_map_keys_are_spelled_as_the_server_spells_them() -> None:
+def test_map_keys_are_printed_as_in_kubernetes() -> None:
     limits = {
         "type": "object",
         "additionalProperties": {"type": "array", "items": {"type": "integer"}, "x-kubernetes-list-type": "set"},
@@ -136,13 +136,13 @@ def test_map_keys_are_spelled_as_the_server_spells_them() -> None:
     assert texts(of(m=limits), {"m": {"a": [1, 1]}}) == ["m[a][1]: Duplicate value: 1"]
 
 
-def test_duplicate_keys_count_true_and_one_apart() -> None:
+def test_one_and_true_are_different_list_map_keys() -> None:
     schema = of(s={"type": "array", "x-kubernetes-list-type": "set", "items": {}})
     assert texts(schema, {"s": [1, True, "1", 1.5]}) == []
     assert texts(schema, {"s": ["a", "b", "a", "a"]}) == ['s[2]: Duplicate value: "a"']
 
 
-def test_an_update_may_leave_an_old_error_alone() -> None:
+def test_an_error_of_an_unchanged_value_is_ratcheted() -> None:
     schema = of(l=LIST_MAP, n={"type": "integer", "maximum": 5})
     old = {"l": [{"name": "a", "size": 9}, {"name": "b", "size": 1}], "n": 9}
     assert texts(schema, {"l": [{"name": "b", "size": 2}, {"name": "a", "size": 9}], "n": 9}, old) == []
@@ -159,7 +159,7 @@ def test_an_old_duplicate_does_not_block_an_update() -> None:
     assert texts(schema, {"l": [*twice["l"], {"name": "b"}]}, twice) == []
 
 
-def test_rules_wait_until_the_structure_is_sound() -> None:
+def test_rules_do_not_run_on_a_broken_structure() -> None:
     schema = StructuralSchema.compile(
         {
             "type": "object",
@@ -184,8 +184,8 @@ def test_a_pattern_that_go_would_refuse_is_refused() -> None:
         of(x={"type": "string", "pattern": "^(?=a)"}).validate({"x": "a"})
 
 
-def test_a_reference_without_definitions_is_refused() -> None:
-    with pytest.raises(SchemaError, match="nothing resolves"):
+def test_a_reference_is_refused() -> None:
+    with pytest.raises(SchemaError, match="no references"):
         of(x={"$ref": "a.b"}).validate({"x": 1})
 
 
@@ -204,7 +204,7 @@ ANY = of(
 
 
 @given(_json)
-def test_whatever_comes_is_judged_and_never_crashes(value: Any) -> None:
+def test_any_value_is_validated_without_a_crash(value: Any) -> None:
     before = copy.deepcopy(value)
     assert isinstance(ANY.validate(value), list)
     assert value == before

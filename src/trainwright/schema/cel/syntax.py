@@ -335,13 +335,17 @@ def _map(tokens: _Tokens) -> Node:
     return MapOf(tuple(entries))
 
 
+_MAX_NUMBER = 100  # characters of an integer literal; 64 bits need 20, leading zeros aside
+
+
 def _number(tokens: _Tokens, *, negative: bool) -> Node:
     kind, text = tokens.kind, tokens.take()
     sign = -1 if negative else 1
     if kind == "float":
         return Literal(sign * float(text))
     unsigned = text[-1] in "uU"
-    value = sign * int(text.rstrip("uU"), 0 if text.startswith("0x") else 10)
+    base = 16 if text.startswith("0x") else 10
+    value = sign * int(text.rstrip("uU"), base) if len(text) <= _MAX_NUMBER else 2**64
     if unsigned:
         if not 0 <= value < 2**64:
             raise SchemaError(f"invalid uint literal {text}")
@@ -370,6 +374,8 @@ def _unescape(match: re.Match[str]) -> str:
         return _ESCAPES[match[1]]
     number = match[2] or match[3] or match[4]
     if number:
+        if int(number, 16) > 0x10FFFF:
+            raise SchemaError(f"unable to unescape string: invalid escape at {match.start()}")
         return chr(int(number, 16))
     if match[5]:
         return chr(int(match[5], 8))

@@ -78,6 +78,7 @@ Timestamp = dt.datetime
 
 _UNITS = {"ns": 1, "us": 1000, "µs": 1000, "μs": 1000, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_MAX_DURATION_TEXT = 1000
 _RFC3339 = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt](\d{2}:\d{2}:\d{2})(?:\.(\d+))?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
 
 
@@ -86,6 +87,8 @@ def parse_duration(text: str) -> Duration:
     body = text.lstrip("+-") if text[:1] in ("+", "-") else text
     if body == "0":
         return Duration(0)
+    if len(body) > _MAX_DURATION_TEXT:
+        raise CelError(f'time: invalid duration "{text}"')
     total, position = 0, 0
     for match in _DURATION_PART.finditer(body):
         if match.start() != position:

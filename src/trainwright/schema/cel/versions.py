@@ -26,10 +26,10 @@ class Version:
         match = _SEMVER.fullmatch(text)
         if match is None:
             raise CelError(f"semver parse error: {text} is no semantic version")
-        self.numbers = (int(match[1]), int(match[2]), int(match[3]))
+        self.numbers = (_uint64(match[1]), _uint64(match[2]), _uint64(match[3]))
         parts = match[4].split(".") if match[4] else []
         # Numbers sort before words; a release comes after its pre-releases.
-        ranked = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts)
+        ranked = tuple((0, _uint64(part), "") if part.isdigit() else (1, 0, part) for part in parts)
         self.key = (self.numbers, not parts, ranked)
 
     def __eq__(self, other: object) -> bool:
@@ -39,12 +39,19 @@ class Version:
         return hash(self.key)
 
 
+def _uint64(digits: str) -> int:
+    number = int(digits) if len(digits) <= 20 else 2**64
+    if number >= 2**64:
+        raise CelError(f"semver parse error: {digits[:20]} is out of range")
+    return number
+
+
 def _loose(text: str) -> str:
-    """A version with what is commonly left out put in: `v1.2` is `1.2.0`, `01` is `1`."""
+    """A version in full: `v1.2` is `1.2.0`, `01` is `1`."""
     match = _LOOSE.fullmatch(text)
     if match is None:
         return text
-    return ".".join(str(int(part or 0)) for part in match.groups()[:3]) + match[4]
+    return ".".join((part or "0").lstrip("0") or "0" for part in match.groups()[:3]) + match[4]
 
 
 def semver(text: Any, normalize: Any = False) -> Version:

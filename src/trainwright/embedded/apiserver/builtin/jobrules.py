@@ -231,7 +231,7 @@ def indexes_of(text: str, completions: int) -> tuple[list[tuple[int, int]], str]
             return found, f"the fragment {quote(part)} {words}"
         numbers: list[int] = []
         for end in ends:
-            if not INTEGER.fullmatch(end):
+            if len(end) > 19 or not INTEGER.fullmatch(end):
                 return found, f"cannot convert string to integer for index: {quote(end)}"
             numbers.append(int(end))
             if numbers[-1] >= completions:

@@ -91,15 +91,15 @@ class CustomKind(Strategy):
         return check_create(self.schema, obj, self._faults(obj) + found)
 
     def check_update(self, obj: Json, old: Json, found: list[FieldError]) -> list[FieldError]:
-        spared: list[FieldError] = []
-        faults = check_update(self.schema, obj, old, self._faults(obj) + found, spared)
-        warn(map(str, spared))
+        ratcheted: list[FieldError] = []
+        faults = check_update(self.schema, obj, old, self._faults(obj) + found, ratcheted)
+        warn(map(str, ratcheted))
         return faults
 
     def check_status_update(self, obj: Json, old: Json, found: list[FieldError]) -> list[FieldError]:
-        spared: list[FieldError] = []
-        faults = check_status_update(self.schema, obj, old, self._faults(obj) + found, spared)
-        warn(map(str, spared))
+        ratcheted: list[FieldError] = []
+        faults = check_status_update(self.schema, obj, old, self._faults(obj) + found, ratcheted)
+        warn(map(str, ratcheted))
         return faults
 
     def _faults(self, obj: Json) -> list[FieldError]:

@@ -230,6 +230,20 @@ def test_a_broken_file_is_named_and_its_last_good_version_goes_on(folder: Path, 
     assert (faults(loaded), variables(loaded)["GOOD"]) == ({}, "mended")
 
 
+def test_a_broken_file_is_run_once_and_again_when_it_changes(folder: Path) -> None:
+    runs = folder / "runs"
+    source = f"with open({str(runs)!r}, 'a') as file: file.write('x')\nraise KeyError\n"
+    (folder / "it.py").write_text(source)
+    files = registry(folder)
+    files.load()
+    (folder / "other.py").write_text(plugin("other"))
+    assert files.look() is not None
+    assert runs.read_text() == "x"
+    (folder / "it.py").write_text(source + "#")
+    files.look()
+    assert runs.read_text() == "xx"
+
+
 def test_the_name_goes_to_the_file_that_comes_first(folder: Path) -> None:
     (folder / "a.py").write_text(plugin("same", "a"))
     (folder / "b.py").write_text(plugin("same", "b"))

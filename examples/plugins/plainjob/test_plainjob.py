@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import yaml
 
-from trainwright.api.resources import JOBS
+from trainwright.api.resources import JOB_SETS, JOBS
 from trainwright.api.runtime import TrainingRuntime, runtime_from
 from trainwright.api.trainjob import JobStatus, TrainJob, trainjob_from
 from trainwright.pipeline import Apply, MaskedKeys, Observed, PluginFailed, Workload, build, workload_of
@@ -152,7 +152,7 @@ def test_a_suspended_job_is_at_rest_when_its_pod_is_gone() -> None:
 def test_a_workload_stays_what_it_is_whatever_becomes_of_the_label() -> None:
     ours = reported({"suspend": True}, {})
     assert built(train_job(None, suspend=True), observed=Observed(workload=ours))["kind"] == "Job"
-    theirs = msgspec.structs.replace(ours, plugin="JobSet")
+    theirs = msgspec.structs.replace(ours, plugin="JobSet", resource=JOB_SETS)
     assert built(train_job(suspend=True), observed=Observed(workload=theirs))["kind"] == "JobSet"
 
 

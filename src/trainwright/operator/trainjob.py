@@ -42,6 +42,8 @@ CONTROLLER = "trainjob_controller"
 COMPONENT = "trainer-trainjob-controller"
 CREATION_FAILED = "TrainJobResourcesCreationFailed"
 EVENT_ERROR_LENGTH = 950
+PLUGINS_CHANGED = "PluginsChanged"
+PLUGINS_NOTE = "the plugins from outside have changed since this TrainJob last started; it is resumed with those of now"
 
 Problem = PipelineError | str | None
 
@@ -129,6 +131,8 @@ class TrainJobReconciler:
             return revision.name, workload  # it is built anew when it is gone
         if written.workload is not None and plan.workload is not None:
             workload = self._kinds.workload_from(job, plan.workload[0], written.workload)
+        if plan.plugins_changed:
+            await self._events.tell(TRAIN_JOBS, job.metadata, PLUGINS_CHANGED, PLUGINS_NOTE, type="Normal")
         self._converged.remember(job, workload, plan, written, observed.ca_certificate)
         return revision.name, workload
 

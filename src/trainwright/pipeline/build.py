@@ -25,7 +25,7 @@ from trainwright.pipeline.info import Info, make_info
 from trainwright.pipeline.ownership import own
 from trainwright.pipeline.plan import CreateOnce, Intention, KeyMaterial, ObjectName, Observed, Plan, Repair
 from trainwright.pipeline.provenance import NO_TRACE, PLUGIN, TRAIN_JOB, Origin, Tracer
-from trainwright.pipeline.workload import WORKLOAD_ANNOTATION
+from trainwright.pipeline.workload import PLUGINS_ANNOTATION, WORKLOAD_ANNOTATION
 
 _RUNTIMES = ("TrainingRuntime.trainer.kubeflow.org", "ClusterTrainingRuntime.trainer.kubeflow.org")
 
@@ -53,7 +53,7 @@ def build(
         raise TemplateInvalid("; ".join(info.unmatched))
     framework.prepare(info)
     built = sorted(((plugin, _settled(it)) for plugin, it in framework.build(info)), key=lambda item: _order(item[1]))
-    _check(built, job, framework)
+    _check(built, info, framework)
     for _, intention in built:
         intention.object["metadata"]["namespace"] = job.metadata.namespace
     trace.mark(Origin(TRAIN_JOB, name, "metadata.namespace"))
@@ -62,7 +62,7 @@ def build(
     trace.mark(Origin(TRAIN_JOB, name, "metadata.name"))
     for plugin, intention in built:
         if intention.workload:
-            _sign(intention, plugin, observed)
+            _sign(intention, plugin, info, framework)
             trace.mark(Origin(PLUGIN, plugin, "build"))
     due = [(plugin, intention) for plugin, intention in built if _is_due(intention, info)]
     for _, intention in due:
@@ -82,6 +82,7 @@ def build(
             for plugin, intention in built
             if not _is_secret(intention)
         },
+        plugins_changed=_plugins_changed(info, framework),
     )
 
 
@@ -100,35 +101,58 @@ def _order(intention: Intention) -> int:
     return 1 if _is_secret(intention) else 2
 
 
-def _check(built: Iterable[tuple[str, Intention]], job: TrainJob, framework: Framework) -> None:
-    """One workload at most, of the TrainJob's name, and only kinds that a plugin names."""
-    workloads: list[str] = []
+def _check(built: Iterable[tuple[str, Intention]], info: Info, framework: Framework) -> None:
+    """Only kinds that a plugin names, and one workload at most, of the TrainJob's name; the one there is, if any."""
+    workloads: list[tuple[str, str]] = []
     for plugin, intention in built:
         api_version, kind, name = ObjectName.of(intention.object)
         named = [it for it in framework.watches if it.watch.is_of(api_version, kind)]
         if not named and not _is_secret(intention):
             _refuse(plugin, framework, f"it builds a {kind} of {api_version}, which no plugin names in watches()")
         if intention.workload:
-            workloads.append(plugin)
+            workloads.append((plugin, kind))
             if not any(it.plugin == plugin and it.watch.workload for it in named):
                 _refuse(plugin, framework, f"its watches() do not say that a {kind} of {api_version} is a workload")
-            if name != job.metadata.name:
+            if name != info.name:
                 _refuse(plugin, framework, f'the workload {kind} "{name}" must have the name of the TrainJob')
     if len(workloads) > 1:
-        raise TwoWorkloads(*workloads[:2])
+        raise TwoWorkloads(workloads[0][0], workloads[1][0])
+    present = info.observed.workload
+    if present is not None and not info.workload_is_running:
+        kind = present.resource.kind
+        if workloads != [(present.plugin, kind)]:
+            raise PluginFailed(present.plugin, "build", f'it made {kind} "{info.name}" and does not build it any more')
 
 
 def _refuse(plugin: str, framework: Framework, why: str) -> None:
     raise framework.unwatchable.get(plugin) or PluginFailed(plugin, "build", why)
 
 
-def _sign(intention: Intention, plugin: str, observed: Observed) -> None:
-    """Write on the workload who built it, and from which revision of the runtime."""
-    metadata = intention.object["metadata"]
+def _sign(intention: Intention, plugin: str, info: Info, framework: Framework) -> None:
+    """Write on the workload who built it, from which revision of the runtime, and with which plugins from outside.
+
+    Suspending a workload leaves the digest as it is: it stands for the plugins of the last start.
+    """
+    metadata, observed = intention.object["metadata"], info.observed
     annotations = {**(metadata.get("annotations") or {}), WORKLOAD_ANNOTATION: plugin}
     if observed.runtime_revision:
         annotations[RUNTIME_REVISION] = observed.runtime_revision
+    digest: str | None = framework.digest
+    if observed.workload is not None and info.job.is_suspended:
+        digest = observed.workload.metadata.annotation(PLUGINS_ANNOTATION)
+    if digest:
+        annotations[PLUGINS_ANNOTATION] = digest
     metadata["annotations"] = annotations
+
+
+def _plugins_changed(info: Info, framework: Framework) -> bool:
+    workload = info.observed.workload
+    if workload is None or info.workload_is_running or info.job.is_suspended:
+        return False  # nothing is resumed
+    metadata = workload.metadata
+    if metadata.annotation(WORKLOAD_ANNOTATION) is None:
+        return False  # made by Kubeflow Trainer, or by a release that wrote no digest
+    return (metadata.annotation(PLUGINS_ANNOTATION) or "") != framework.digest
 
 
 def _is_due(intention: Intention, info: Info) -> bool:

@@ -72,8 +72,7 @@ class Info:
         self.command_origin = Origin(TRAIN_JOB, job.metadata.name, "spec.trainer.command")
         self.args = trainer.args
         """The trainer's arguments; None leaves the template's."""
-        self.workload_plugin: str | None = None
-        """Who builds the workload; None leaves it to the JobSet plugin."""
+        self._claimed_by: str | None = None
         self.warnings: list[str] = []
         """What a user should know though nothing is wrong; plugins may add to it."""
         self.unmatched: list[str] = []
@@ -98,11 +97,22 @@ class Info:
         workload = self.observed.workload
         return workload is not None and not workload.status.is_suspended and not self.job.is_suspended
 
-    def claim_workload(self, plugin: str) -> None:
-        """`plugin` builds this TrainJob's workload, in place of the JobSet plugin."""
-        if self.workload_plugin not in (None, plugin):
-            raise TwoWorkloads(str(self.workload_plugin), plugin)
-        self.workload_plugin = plugin
+    @property
+    def workload_plugin(self) -> str | None:
+        """Who builds the workload: the plugin that built the one there is, else the one that claimed it. None leaves
+        it to the JobSet plugin.
+        """
+        workload = self.observed.workload
+        return workload.plugin if workload is not None else self._claimed_by
+
+    def claim_workload(self, plugin: str) -> bool:
+        """Build this TrainJob's workload in place of the JobSet plugin. False when the TrainJob has one already that
+        another plugin built: it keeps it, whatever plugins there are now.
+        """
+        if self._claimed_by not in (None, plugin):
+            raise TwoWorkloads(str(self._claimed_by), plugin)
+        self._claimed_by = plugin
+        return self.workload_plugin == plugin
 
     @property
     def trainer(self) -> PodSet | None:

@@ -99,6 +99,8 @@ class Plan(msgspec.Struct, frozen=True):
     """Every object that belongs beside the running workload, written now or not."""
     needs: dict[tuple[str, str], str] = {}
     """Every kind of object that was built, by apiVersion and kind, with the plugin that built it; Secrets aside."""
+    plugins_changed: bool = False
+    """The workload is resumed, with other plugins from outside than it was last started with."""
 
     @property
     def workload(self) -> tuple[str, Json] | None:

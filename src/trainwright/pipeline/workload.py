@@ -20,6 +20,8 @@ from trainwright.schema.jsonobject import Json
 
 WORKLOAD_ANNOTATION = "trainwright.dev/workload"
 """On a workload: the plugin that built it, and that reports its status."""
+PLUGINS_ANNOTATION = "trainwright.dev/plugins"
+"""On a workload: the digest of the plugins from outside that it was last started with; absent when there were none."""
 
 
 class Watch(msgspec.Struct, frozen=True):

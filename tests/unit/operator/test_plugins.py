@@ -19,7 +19,7 @@ from trainwright.api.resources import (
     Resource,
 )
 from trainwright.api.trainjob import JobStatus, TrainJob
-from trainwright.pipeline import Apply, Repair, Watch, WorkloadStatus, end_of
+from trainwright.pipeline import Apply, Framework, Repair, Watch, WorkloadStatus, end_of
 from trainwright.pipeline.info import Info
 from trainwright.plugins import load
 from trainwright.schema.jsonobject import Json
@@ -343,3 +343,43 @@ async def test_plugins_that_change_serve_the_next_job_without_a_restart() -> Non
         await world.add(TRAIN_JOBS, train_job("plain-after"))
         await world.settle(1)
         assert world.find_job_set("plain-after") is not None
+
+
+async def test_a_resumed_job_says_that_plugins_changed_since_it_started() -> None:
+    def digest(world: World) -> str | None:
+        found: str | None = world.job_set()["metadata"]["annotations"].get("trainwright.dev/plugins")
+        return found
+
+    def told(world: World) -> list[str]:
+        return [event["reason"] for event in world.all(EVENTS) if event["type"] == "Normal"]
+
+    first, second = (Framework(load(discovered={}).plugins, digest=text) for text in ("d1", "d2"))
+    async with World() as world:
+        world.operator.use(first)
+        await world.add(TRAIN_JOBS, train_job())
+        await world.settle(1)
+        assert digest(world) == "d1"
+        world.operator.use(second)
+        await world.settle(1)
+        assert digest(world) == "d1"  # a running job is left alone
+        await world.change(TRAIN_JOBS, "job", {"spec": {"suspend": True}})
+        await world.settle(1)
+        assert digest(world) == "d1"
+        assert told(world) == []
+        await world.change(TRAIN_JOBS, "job", {"spec": {"suspend": False}})
+        await world.settle(1)
+        assert digest(world) == "d2"
+        assert told(world) == ["PluginsChanged"]
+
+
+async def test_a_plugin_that_comes_later_leaves_a_suspended_job_its_workload() -> None:
+    async with World() as world:
+        await world.add(TRAIN_JOBS, train_job("plain", suspend=True))
+        await world.settle(1)
+        before = world.job_set("plain")["metadata"]["uid"]
+        world.operator.use(load(discovered={"PlainJob": PlainJob}))
+        await world.change(TRAIN_JOBS, "plain", {"spec": {"suspend": False}})
+        await world.settle(1)
+        assert world.find(JOBS, "plain") is None
+        after = world.job_set("plain")
+        assert (after["metadata"]["uid"], after["spec"]["suspend"]) == (before, False)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from trainwright.api.metadata import Condition, ObjectMeta
-from trainwright.api.resources import JOBS, NODES, SECRETS, Resource
+from trainwright.api.resources import JOB_SETS, JOBS, NODES, SECRETS, Resource
 from trainwright.api.trainjob import TrainJob
 from trainwright.pipeline import (
     Apply,
@@ -19,9 +19,11 @@ from trainwright.pipeline import (
     NamedWatch,
     Observed,
     PipelineError,
+    Plan,
     PluginFailed,
     TwoWorkloads,
     Watch,
+    Workload,
     WorkloadStatus,
     WorkloadUnknown,
     build,
@@ -53,7 +55,8 @@ class PlainJob:
             info.claim_workload(self.name)
 
     def build(self, info: Info, job: TrainJob) -> Iterator[Apply]:
-        yield Apply({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": info.name}}, workload=True)
+        if not self._claims or info.workload_plugin == self.name:
+            yield Apply({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": info.name}}, workload=True)
 
     def watches(self) -> Iterator[Watch]:
         yield self._watch
@@ -84,6 +87,57 @@ def test_two_workloads_are_refused_with_both_plugins() -> None:
         plan(PlainJob(claims=False))
     with pytest.raises(TwoWorkloads, match=r"^plugins One and Other both build the workload of this TrainJob"):
         plan(PlainJob("One"), PlainJob("Other"))
+
+
+def of_jobset(**annotations: str) -> Workload:
+    metadata = ObjectMeta(name="tj", annotations={f"trainwright.dev/{key}": text for key, text in annotations.items()})
+    return Workload(JOB_SETS, metadata, "JobSet", WorkloadStatus(is_suspended=True))
+
+
+def test_a_job_keeps_the_workload_it_has_whatever_plugins_there_are_now() -> None:
+    made = plan(PlainJob(), observed=Observed(workload=of_jobset(workload="JobSet")))
+    assert intentions(made) == [(Apply, "JobSet")]
+
+
+def test_a_plugin_that_does_not_build_its_workload_any_more_is_named() -> None:
+    theirs = msgspec.structs.replace(of_jobset(), plugin="Other")
+    with pytest.raises(PluginFailed, match=r'^plugin Other failed in build: it made JobSet "tj" and does not build it'):
+        plan(observed=Observed(workload=theirs))
+
+
+def digest_of(made: Plan) -> str | None:
+    annotations: Json = objects(made)["JobSet/tj"]["metadata"]["annotations"]
+    return annotations.get("trainwright.dev/plugins")
+
+
+def with_digest(digest: str, workload: Workload | None, *, suspend: bool = False) -> Plan:
+    plugins = Framework(load(discovered={}).plugins, digest=digest)
+    return build(trainjob(suspend=suspend), runtime(), Observed(workload=workload), plugins, MaskedKeys())
+
+
+def test_the_digest_of_plugins_is_written_at_a_start_and_kept_over_a_suspension() -> None:
+    first = with_digest("d1", None)
+    assert (digest_of(first), first.plugins_changed) == ("d1", False)
+    assert digest_of(with_digest("", None)) is None
+    suspended = with_digest("d2", of_jobset(workload="JobSet", plugins="d1"), suspend=True)
+    assert (digest_of(suspended), suspended.plugins_changed) == ("d1", False)
+
+
+@pytest.mark.parametrize(
+    ("stored", "digest", "changed"),
+    [
+        ({"workload": "JobSet", "plugins": "d1"}, "d1", False),
+        ({"workload": "JobSet", "plugins": "d1"}, "d2", True),
+        ({"workload": "JobSet", "plugins": "d1"}, "", True),
+        ({"workload": "JobSet"}, "d1", True),
+        ({"workload": "JobSet"}, "", False),
+        ({}, "d1", False),
+    ],
+    ids=["same", "other", "gone", "new", "none", "made by a release that wrote no digest"],
+)
+def test_a_resumed_job_says_when_plugins_changed(stored: dict[str, str], digest: str, changed: bool) -> None:
+    resumed = with_digest(digest, of_jobset(**stored))
+    assert (digest_of(resumed), resumed.plugins_changed) == (digest or None, changed)
 
 
 class Widgets:

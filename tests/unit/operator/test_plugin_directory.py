@@ -14,7 +14,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from trainwright.api.configuration import PluginsConfig, local
-from trainwright.api.resources import JOBS, TRAIN_JOBS, Resource
+from trainwright.api.resources import EVENTS, JOBS, TRAIN_JOBS, Resource
 from trainwright.schema.jsonobject import Json
 from unit.operator.world import World, train_job
 
@@ -275,3 +275,30 @@ async def test_a_job_whose_plugin_goes_away_waits_for_it_and_is_never_built_a_se
         assert world.status("plain")["state"] == "Complete"
         after = world.get(JOBS, "plain")
         assert after["metadata"]["uid"] == job["metadata"]["uid"]
+
+
+async def test_a_job_that_is_resumed_after_a_file_changed_says_so(tmp_path: Path) -> None:
+    def carried(world: World) -> str:
+        return str(world.job_set()["metadata"]["annotations"]["trainwright.dev/plugins"])
+
+    def told(world: World) -> list[str]:
+        return [event["reason"] for event in world.all(EVENTS)]
+
+    (tmp_path / "stamp.py").write_text(stamp("first"))
+    async with world_of(tmp_path) as world:
+        await world.add(TRAIN_JOBS, train_job(suspend=True))
+        await world.settle(1)
+        first = digest(world)
+        assert carried(world) == first
+        (tmp_path / "stamp.py").write_text(stamp("second"))
+        await until(world, lambda: digest(world) != first)
+        await world.settle(5)
+        assert (carried(world), told(world)) == (first, []), "nothing is resumed yet"
+        await world.change(TRAIN_JOBS, "job", {"spec": {"suspend": False}})
+        await world.settle(1)
+        second = digest(world)
+        assert (carried(world), told(world)) == (second, ["PluginsChanged"])
+        (tmp_path / "stamp.py").unlink()
+        await until(world, lambda: not plugins(world))
+        await world.settle(5)
+        assert carried(world) == second, "a running job is left alone"

@@ -1,7 +1,7 @@
 """The operator's configuration (`config.trainer.kubeflow.org/v1alpha1`, kind `Configuration`), read strictly.
 
-In: the decoded file, or nothing for the defaults. Out: a `Configuration`, or a `ConfigurationError` that lists every
-fault. It has all fields of the reference with their defaults, and ours: `webhook.enable`, `statusServer.host`,
+In: the decoded file, or nothing for pure defaults. Out: a `Configuration`, or a `ConfigurationError` with every fault
+in it. All fields of the reference are here with its defaults; ours besides: `webhook.enable`, `statusServer.host`,
 `certManagement.certDir`, `runtimeGuard.enable` and all of `plugins`.
 """
 
@@ -16,12 +16,14 @@ from trainwright.schema.errors import FieldError, aggregate, invalid
 
 API_VERSION = "config.trainer.kubeflow.org/v1alpha1"
 PROGRESS_GATE = "TrainJobStatus"
+TRAIN_JOB = "TrainJob.trainer.kubeflow.org"
+WORKERS = 16  # TrainJobs worked on at once: a pass mostly waits for the API server
 GATES = {PROGRESS_GATE: False}
 CERT_DIR = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 - the reference's path, mounted read-only
 
 
 class ConfigurationError(Exception):
-    """The configuration file cannot be read, or is invalid; the message lists the faults."""
+    """The file cannot be read, or says something that cannot be done."""
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -72,7 +74,7 @@ class CertManagementConfig(_Strict, frozen=True, forbid_unknown_fields=True, ren
 
 
 class ClientConnectionConfig(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    qps: float = 50.0  # 0 is no limit
+    qps: float = 0.0  # for each kind; 0 is no limit, and the API server's own priority and fairness decides
     burst: int = 100
 
 
@@ -94,7 +96,7 @@ class RuntimeGuardConfig(_Strict, frozen=True, forbid_unknown_fields=True, renam
 
 
 class PluginsConfig(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The plugins to run. `*` stands for all that are not named; enabled plugins run in the order they are listed."""
+    """`*` is all that are not named; the order of the enabled ones is the order in which they run."""
 
     enabled_plugins: list[str] = []
     disabled_plugins: list[str] = []
@@ -122,11 +124,12 @@ class Configuration(_Strict, frozen=True, forbid_unknown_fields=True, rename="ca
         return self.feature_gates.get(PROGRESS_GATE, self.feature_gates.get("AllAlpha", GATES[PROGRESS_GATE]))
 
     def workers(self, group_kind: str) -> int:
-        return self.controller.group_kind_concurrency.get(group_kind, 1)
+        default = WORKERS if group_kind == TRAIN_JOB else 1
+        return self.controller.group_kind_concurrency.get(group_kind, default)
 
 
 def configuration_of(document: Any, *, feature_gates: str = "") -> Configuration:
-    """The configuration in a decoded file. `feature_gates` (`A=true,B=false`, from the command line) override it."""
+    """The configuration that a decoded file means, with `A=true,B=false` of the command line over its feature gates."""
     try:
         configuration = msgspec.convert(document or {}, Configuration)
     except msgspec.ValidationError as error:
@@ -146,18 +149,16 @@ def configuration_of(document: Any, *, feature_gates: str = "") -> Configuration
 
 
 def local() -> Configuration:
-    """The configuration for a laptop: one replica, no servers, no rate limit."""
+    """For a laptop: one replica, no listener of any kind, as fast as the machine is."""
     return Configuration(
         webhook=WebhookConfig(enable=False),
         metrics=MetricsConfig(bind_address="0"),
         health=HealthConfig(health_probe_bind_address="0"),
-        client_connection=ClientConnectionConfig(qps=0.0),
-        controller=ControllerConfig(group_kind_concurrency={"TrainJob.trainer.kubeflow.org": 4}),
     )
 
 
 def seconds(duration: str) -> float:
-    """The seconds in a duration as Go writes it: `15s`, `1m30s`, `500ms`."""
+    """Go's spelling of a duration: `15s`, `1m30s`, `500ms`."""
     units = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
     parts = re.findall(r"(\d+(?:\.\d+)?)(ms|h|m|s)", duration)
     if not parts or "".join(number + unit for number, unit in parts) != duration:

@@ -1,13 +1,13 @@
 """The X.509 KeyUsage extension of the certificates we issue, as the arguments of `cryptography.x509.KeyUsage`.
 
-It is data because this package does not import cryptography, which costs 8 MB that most processes do not need.
+Data and not an object, because this room imports no cryptography: it costs 8 MB that most processes never need.
 """
 
 from __future__ import annotations
 
 
 def key_usage(*, signs: bool) -> dict[str, bool]:
-    """The usage of a certificate authority (`signs`), or of a server."""
+    """For an authority that signs certificates, or for a server."""
     return {
         "digital_signature": True,
         "content_commitment": False,

@@ -1,6 +1,7 @@
-"""A limit on requests per second, in front of a transport: `clientConnection.qps` and `.burst`.
+"""A limit on requests per second for each kind, in front of a transport: `clientConnection.qps` and `.burst`.
 
-A token bucket: `burst` requests at once, then `qps` each second, in the order they were asked for. Watches count once.
+A token bucket for each resource: `burst` requests at once, then `qps` each second, in the order they were asked for.
+Watches count once.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ class RateLimited:
         self._burst = max(1, burst)
         self._now = now
         self._sleep = sleep
-        self._free_at = 0.0  # when the bucket will be full again
+        self._free_at: dict[str, float] = {}  # when each resource's bucket will be full again
 
     async def send(self, request: Request, *, deadline: float) -> Answer:
-        await self._take()
+        await self._take(resource_of(request.path))
         return await self._transport.send(request, deadline=deadline)
 
     @asynccontextmanager
     async def stream(self, request: Request, *, deadline: float, idle: float) -> AsyncIterator[Stream]:
-        await self._take()
+        await self._take(resource_of(request.path))
         async with self._transport.stream(request, deadline=deadline, idle=idle) as stream:
             yield stream
 
@@ -47,9 +48,20 @@ class RateLimited:
     async def close(self) -> None:
         await self._transport.close()
 
-    async def _take(self) -> None:
+    async def _take(self, resource: str) -> None:
         now = self._now()
-        self._free_at = max(self._free_at, now) + self._interval
-        wait = self._free_at - now - self._burst * self._interval
+        free_at = self._free_at[resource] = max(self._free_at.get(resource, 0.0), now) + self._interval
+        wait = free_at - now - self._burst * self._interval
         if wait > 0:
             await self._sleep(wait)
+
+
+def resource_of(path: str) -> str:
+    """The group and resource that a path asks for: `apps/deployments`; of any other path its first word."""
+    parts = path.strip("/").split("/")
+    if parts[0] not in ("api", "apis"):
+        return parts[0]
+    group, rest = ("", parts[2:]) if parts[0] == "api" else ("/".join(parts[1:2]), parts[3:])
+    if len(rest) > 2 and rest[0] == "namespaces":
+        rest = rest[2:]
+    return f"{group}/{rest[0]}" if rest else group

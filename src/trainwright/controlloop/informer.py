@@ -1,6 +1,7 @@
-"""Drives one source: lists and watches as the state machine says, and keeps the source's store.
+"""Drives one source: does what the state machine asks, keeps the store, tells the listeners.
 
-All recovery rules are in `watching.step`; this file only turns its states into requests and their results into inputs.
+Every rule of recovery is in `watching.step`; this file only turns its states into requests and their results into
+inputs.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ class Informer:
         self._source = source
         self._clock = clock
         self._jitter = jitter
-        self._told: str | None = None  # the last failure that was logged: each is logged once
-        self._forbidden = False  # the last request was forbidden; a watch that opens shows that this is over
+        self._told: str | None = None  # the failure that was logged last: each is logged once
+        self._forbidden = False  # the last failure; a stream that opens then is proof enough that it is over
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -45,7 +46,7 @@ class Informer:
                 case watching.Watch():
                     state = await self._watch(state)
                 case watching.Pause(seconds):
-                    if state.absent:  # without the type there are no objects, and there will be no list to wait for
+                    if state.absent:  # whatever we knew of the type is gone with it, and nobody waits for a list
                         self._source.publish(self._source.store.replace(()))
                         self._source.synced(trouble=not_served(self._source.resource.group_resource))
                     await self._clock.sleep(seconds)
@@ -68,7 +69,9 @@ class Informer:
         except ClientError as error:
             return self._failure(error)
         self._told = None
-        source.publish(source.store.replace(map(self._thin, found.items or ())))
+        deltas = source.store.replace(map(self._thin, found.items or ()))
+        source.listed(found.resource_version)
+        source.publish(deltas)
         source.synced()
         return watching.Listed(found.resource_version)
 
@@ -98,7 +101,7 @@ class Informer:
                     if event.type in ("ADDED", "MODIFIED"):
                         delta = source.store.put(self._thin(event.object))
                     elif event.type == "DELETED":
-                        delta = source.store.remove(event.object)
+                        delta = source.store.remove(self._thin(event.object))
                     if delta is not None:
                         source.publish((delta,))
                     current = self._step(current, watching.Happened(event.resource_version))
@@ -116,11 +119,11 @@ class Informer:
         if isinstance(error, ExpiredError):
             return watching.Expired()
         if isinstance(error, NotFound) and error.is_missing_type:
-            self._tell(logging.INFO, not_served(self._source.resource.group_resource))  # it may be served later
+            self._tell(logging.INFO, not_served(self._source.resource.group_resource))  # it may come later
             return watching.Absent()
         self._tell(logging.WARNING, str(error))
         self._forbidden = isinstance(error, Forbidden)
-        if self._forbidden or isinstance(error, DecodeError):  # these do not pass by themselves
+        if self._forbidden or isinstance(error, DecodeError):  # neither passes by itself
             self._source.troubled(str(error))
         retry_after = error.retry_after if isinstance(error, ApiError) else None
         return watching.Failed(retry_after or 0.0)

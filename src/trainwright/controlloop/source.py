@@ -1,7 +1,7 @@
-"""A source: a resource to watch, how its objects are decoded and indexed, and the store that they are kept in.
+"""What is watched: a resource, how it is decoded and indexed, and the store that results.
 
-Controllers that read the same kind share one `Source`, which costs one watch. How a controller maps its objects to keys
-is said where the controller is made (`Watches`).
+A `Source` is shared: two controllers that look at the same kind use the same one, and it costs one watch. Its
+`keys_of` for a controller is given where the controller is made (`Watches`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Listener = Callable[[Delta[Any]], None]
 
 
 class Source(Generic[T]):
-    """Objects of one kind, in one namespace or in all, optionally selected by labels or fields, decoded to `decode`."""
+    """One kind of object, in one namespace or in all, perhaps selected by labels, decoded to `decode`."""
 
     def __init__(
         self,
@@ -43,10 +43,13 @@ class Source(Generic[T]):
         self.thin = thin  # drops what nobody reads from the store, before it is stored
         self.store: Store[T] = Store(indexes)
         self.trouble = ""
-        """Why the store cannot be relied on: the type is not served, may not be read, or cannot be decoded. Empty when
-        it can. An API server that is away for a moment does not count.
+        """Why the store cannot be relied on: the type is not served, or must not be read, or cannot be decoded. Empty
+        when it can; an API server that is away for a moment is no trouble.
         """
+        self.listed_version = ""
+        """The version that the last complete list showed."""
         self._synced = asyncio.Event()
+        self._list_listeners: list[Callable[[], None]] = []
         self._listeners: list[Listener] = []
         self._trouble_listeners: list[Callable[[], None]] = []
 
@@ -55,12 +58,12 @@ class Source(Generic[T]):
 
     @property
     def is_synced(self) -> bool:
-        """Whether the store has had a complete list, or the type is not served."""
+        """The store has shown one complete list, or there is nothing to list."""
         return self._synced.is_set()
 
     @property
     def is_answered(self) -> bool:
-        """Whether the API server has answered about this type: with a first list, or why there is none."""
+        """The API server has said something about this type: a first list, or why there is none."""
         return self.is_synced or bool(self.trouble)
 
     async def wait_synced(self) -> None:
@@ -69,6 +72,10 @@ class Source(Generic[T]):
     def listen(self, listener: Listener) -> None:
         """Called for every change of the store, in order, on the loop. Must not block."""
         self._listeners.append(listener)
+
+    def listen_lists(self, listener: Callable[[], None]) -> None:
+        """Called after every complete list, when the store shows it."""
+        self._list_listeners.append(listener)
 
     def listen_answers(self, listener: Callable[[], None]) -> None:
         """Called after the first list, and whenever `trouble` has changed."""
@@ -81,14 +88,20 @@ class Source(Generic[T]):
             for listener in self._listeners:
                 listener(delta)
 
+    def listed(self, version: str) -> None:
+        """The store shows a new complete list."""
+        self.listed_version = version
+        for listener in self._list_listeners:
+            listener()
+
     def synced(self, trouble: str = "") -> None:
-        """The store has a complete list. With `trouble`, it is empty because the type is not served."""
+        """The store shows a complete list. With `trouble`, it is empty because the type is not served."""
         first = not self.is_synced
         self._synced.set()
         self._tell(trouble, first=first)
 
     def troubled(self, trouble: str) -> None:
-        """The store has the last known objects, if any."""
+        """The store shows what was last known, if anything."""
         self._tell(trouble, first=False)
 
     def _tell(self, trouble: str, *, first: bool) -> None:
@@ -100,7 +113,7 @@ class Source(Generic[T]):
 
 
 class Watches:
-    """A source of one controller, and the keys to reconcile when one of its objects changes."""
+    """A source as one controller sees it: which keys to work on when an object changes."""
 
     def __init__(self, source: Source[Any], keys_of: KeysOf | None = None) -> None:
         self.source = source

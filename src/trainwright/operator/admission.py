@@ -8,7 +8,6 @@ are found.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
 
 import msgspec
 
@@ -18,8 +17,18 @@ from trainwright.api.runtime import runtime_from
 from trainwright.api.times import rfc3339
 from trainwright.api.trainjob import RuntimeRef, TrainJob, trainjob_from
 from trainwright.client import Client, ClientError, Forbidden, NotFound
+from trainwright.operator.kinds import Kinds, NotYetListed
 from trainwright.operator.revisions import Revisions
-from trainwright.pipeline import Framework, Observed, PipelineError, RuntimeNotFound, Workload, workload_of
+from trainwright.operator.views import Views
+from trainwright.pipeline import (
+    Framework,
+    Observed,
+    PipelineError,
+    RuntimeNotFound,
+    Workload,
+    WorkloadUnknown,
+    workload_of,
+)
 from trainwright.pipeline.admission import Found, judge, needs_priority_classes, runtime_needed
 from trainwright.pipeline.mutation import mutate
 from trainwright.pipeline.validation import Verdict, validate_runtime
@@ -65,12 +74,14 @@ def refused(message: str, code: int = 403) -> Decision:
 
 
 class Admission:
-    """`framework` gives the plugins in force, which may change."""
+    """Reads runtimes and workloads from the stores, which every replica has, and asks the API server for what they do
+    not have.
+    """
 
-    def __init__(self, client: Client, framework: Callable[[], Framework]) -> None:
+    def __init__(self, client: Client, views: Views, kinds: Kinds) -> None:
         self._client = client
-        self._framework = framework
-        self._revisions = Revisions(client)
+        self._kinds = kinds
+        self._revisions = Revisions(client, views)
 
     async def default_train_job(self, review: Review) -> Decision:
         new = review.object or {}
@@ -83,7 +94,7 @@ class Admission:
             old = trainjob_from(_of_namespace(review.old_object, review.namespace)) if review.old_object else None
         except msgspec.ValidationError as error:
             return refused(str(error), 400)
-        framework = self._framework()
+        framework = self._kinds.framework
         try:
             ref = runtime_needed(job, old)
             found = await self._find(job, old, ref, framework) if ref is not None else None
@@ -114,7 +125,7 @@ class Admission:
         runtime = await self._revisions.read_bound(old, workload) if old is not None else None
         if runtime is None:
             try:
-                runtime = runtime_from(await self._revisions.live_runtime(job.metadata.namespace, ref))
+                runtime = await self._revisions.present_runtime(job.metadata.namespace, ref)
             except RuntimeNotFound as error:
                 return Found(None, error.cause)
         classes = await self._priority_classes() if needs_priority_classes(runtime) else None
@@ -122,6 +133,12 @@ class Admission:
 
     async def _workload(self, job: TrainJob, framework: Framework) -> Workload | None:
         """The job's workload, of whichever kind it is."""
+        try:
+            stored = self._kinds.workload_of(job)
+        except (NotYetListed, WorkloadUnknown):
+            stored = None
+        if stored is not None:
+            return stored
         found = []
         for named in framework.watches:
             watch = named.watch

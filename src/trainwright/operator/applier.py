@@ -1,8 +1,10 @@
 """Writes the objects of a plan, and never one that is not this TrainJob's.
 
 In: a plan, and the TrainJob that owns its objects. Out: the objects exist as planned, or an error says why not.
-Server-side apply cannot be create-only, and it merges into a stranger's object; so before the first apply of a name we
-look, and every later one carries the uid of the object we saw: deleted or replaced since, the server refuses.
+Server-side apply cannot be create-only, and it merges into a stranger's object. The workload is applied without a
+look, since the stores know no object of its name: the answer tells whether it was created, and what turns out to be a
+stranger's is given back as it was. Before the first apply of any other name we look. Every later apply carries the uid
+of the object we saw: deleted or replaced since, the server refuses.
 
 Secrets are created and never read. We infer the owner of a Secret that exists already from what stands beside it: a
 workload or ConfigMap of this TrainJob's uid means that we created it; otherwise a dry-run create tells that the name
@@ -70,10 +72,10 @@ class Applier:
             resource, name = self._resource_of(body), str(body["metadata"]["name"])
             failed = WorkloadRefused if intention.workload else NotWritten
             try:
-                if intention.workload:
-                    seen = workload.metadata if workload is not None else None
-                    present = seen or await self._look(resource, name, owner.metadata.namespace)
-                    written.workload = await self._apply(resource, body, owner, present)
+                if intention.workload and workload is None:
+                    written.workload = await self._create_workload(resource, body, owner)
+                elif intention.workload and workload is not None:
+                    written.workload = await self._apply(resource, body, owner, workload.metadata)
                 else:
                     await self._write(resource, intention, owner, written)
             except Conflict:
@@ -83,6 +85,39 @@ class Applier:
                 words = not_served(resource.group_resource) if absent else ""
                 raise failed(resource.kind, name, error, words=words) from error
         return written
+
+    async def _create_workload(self, resource: Resource, body: Json, owner: TrainJob) -> bytes:
+        """Creates the workload by one request, without looking first.
+
+        An apply without force tells whether it created. Where it did not, or was refused, we look once: an object
+        that this TrainJob controls, and whose content nobody else set, is ours from a lost answer, a crash or a
+        second operator, and stands. From any other object our fields are withdrawn by an empty apply.
+        """
+        name, namespace = str(body["metadata"]["name"]), owner.metadata.namespace
+        refusal: ApiError | None = None
+        try:
+            answer, created = await self._client.apply_new(
+                resource, body, name=name, namespace=namespace, field_manager=FIELD_MANAGER
+            )
+            if created:
+                return answer
+        except (Conflict, Forbidden, Invalid) as error:
+            refusal = error
+        try:
+            found: Json = await self._client.get(resource, name, namespace)
+        except NotFound as error:
+            raise refusal or error from None
+        metadata = msgspec.convert(found["metadata"], ObjectMeta)
+        if metadata.is_controlled_by(owner.metadata.uid) and not _has_other_authors(found, body):
+            if metadata.is_being_deleted:
+                raise Replaced(f'{resource.kind} "{name}" is being deleted')
+            return msgspec.json.encode(found)
+        if refusal is None:
+            empty = {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": {"name": name}}
+            await self._client.apply(
+                resource, empty, name=name, namespace=namespace, field_manager=FIELD_MANAGER, decode=bytes
+            )
+        raise NameTaken(resource.kind, name)
 
     async def could_be_created(self, body: Json, owner: TrainJob, present: ObjectMeta) -> bool:
         """Whether a refused change is refused only because the object exists already, so that one in its place
@@ -215,6 +250,18 @@ class Applier:
                 raise
             return None
         return found.metadata
+
+
+def _has_other_authors(found: Json, body: Json) -> bool:
+    """Whether another manager owns part of what makes this object ours: any list or object in its spec that we set.
+
+    Single values are nobody's signature: a queue sets `suspend` on objects of others.
+    """
+    parts = {f"f:{name}" for name, value in (body.get("spec") or {}).items() if isinstance(value, (dict, list))}
+    return any(
+        entry.get("manager") != FIELD_MANAGER and parts & ((entry.get("fieldsV1") or {}).get("f:spec") or {}).keys()
+        for entry in found["metadata"].get("managedFields") or ()
+    )
 
 
 class Replaced(Conflict):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from trainwright.api.metadata import PartialObjectMetadata
+from trainwright.api.configuration import TRAIN_JOB
 from trainwright.client import Client
 from trainwright.clock import Clock
 from trainwright.controlloop import (
@@ -30,7 +30,7 @@ from trainwright.operator.kinds import Kinds
 from trainwright.operator.pruner import RevisionPruner
 from trainwright.operator.settings import Settings
 from trainwright.operator.trainjob import TrainJobReconciler
-from trainwright.operator.views import BY_RUNTIME, Views
+from trainwright.operator.views import BY_RUNTIME, StoredRuntime, Views
 from trainwright.pipeline import Watch
 
 
@@ -41,21 +41,25 @@ class Controllers:
         self,
         client: Client,
         settings: Settings,
+        views: Views,
         kinds: Kinds,
         *,
         ca_certificate: Callable[[], str],
         clock: Clock,
         metrics: Metrics,
     ) -> None:
-        self.views = Views()
+        self.views = views
         self._client = client
         self._settings = settings
         self._clock = clock
         self._metrics = metrics
-        reconciler = TrainJobReconciler(client, self.views, kinds, GeneratedKeys(), ca_certificate=ca_certificate)
+        reconciler = TrainJobReconciler(
+            client, views, kinds, GeneratedKeys(), clock=clock, ca_certificate=ca_certificate
+        )
         self._train_jobs = self._train_job_controller(reconciler)
         self.all = [self._train_jobs, self._revision_controller(), *self._runtime_controllers()]
         kinds.attach(self._follow)
+        kinds.wake_by(self._train_jobs.add)
 
     def look_at_all_jobs(self) -> None:
         """What any unfinished job may depend on has changed: plugins, a kind that came or went, the CA."""
@@ -81,13 +85,13 @@ class Controllers:
                 Watches(views.runtimes, self._unfinished_jobs_of("TrainingRuntime")),
                 Watches(views.cluster_runtimes, self._unfinished_jobs_of("ClusterTrainingRuntime")),
             ],
-            kind="TrainJob.trainer.kubeflow.org",
+            kind=TRAIN_JOB,
         )
 
     def _unfinished_jobs_of(self, kind: str) -> KeysOf:
-        def keys_of(runtime: PartialObjectMetadata) -> Iterable[Key]:
+        def keys_of(runtime: StoredRuntime) -> Iterable[Key]:
             name = f"{kind}/{runtime.metadata.namespace}/{runtime.metadata.name}"
-            return [key_of(job) for job in self.views.jobs.store.by(BY_RUNTIME, name) if not job.is_finished]
+            return [key_of(job) for job in self.views.jobs.store.by(BY_RUNTIME, name)]
 
         return keys_of
 

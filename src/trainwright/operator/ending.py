@@ -13,6 +13,7 @@ from trainwright.controlloop import After, Done, Key, Outcome
 from trainwright.operator.revisions import TTL_ANNOTATION, revision_of
 from trainwright.operator.views import Views
 from trainwright.pipeline import Workload
+from trainwright.pipeline.workload import LIFETIME_ANNOTATION
 
 CLEAN_UP_SECONDS = 10.0
 
@@ -30,10 +31,10 @@ class Ending:
                 await delete_workload(self._client, workload)
             return After(CLEAN_UP_SECONDS)
         remaining = self._time_to_live(job, workload)
-        if remaining is None:
-            return Done()
-        if remaining > 0:
-            return After(remaining)
+        if remaining is None or remaining > 0:
+            rest = await self._end_workload(job, workload)
+            waits = [seconds for seconds in (remaining, rest) if seconds is not None]
+            return After(min(waits)) if waits else Done()
         options = DeleteOptions(
             uid=job.metadata.uid, resource_version=job.metadata.resource_version, propagation="Background"
         )
@@ -43,26 +44,39 @@ class Ending:
             pass
         return Done()
 
+    async def _end_workload(self, job: TrainJob, workload: Workload | None) -> float | None:
+        """Deletes the workload when its time to live is over; else the seconds until then, if it has one."""
+        if workload is None or workload.metadata.is_being_deleted:
+            return None
+        remaining = self._remaining(job, workload.metadata.annotation(LIFETIME_ANNOTATION))
+        if remaining is None or remaining > 0:
+            return remaining
+        await delete_workload(self._client, workload)
+        return None
+
     def _time_to_live(self, job: TrainJob, workload: Workload | None) -> float | None:
         """Seconds until the finished job is to be deleted; None when it is to stay."""
         text = job.metadata.annotation(TTL_ANNOTATION) or self._time_to_live_of_runtime(job, workload)
-        if text is None or not text.isdecimal():
+        return self._remaining(job, text)
+
+    def _remaining(self, job: TrainJob, lifetime: str | None) -> float | None:
+        """Seconds left of a time that runs from the job's end; None where there is no such time."""
+        if lifetime is None or not lifetime.isdecimal():
             return None
         end = next((c for kind in (COMPLETE, FAILED) if (c := job.condition(kind)) and c.is_true), None)
         if end is None:
             return None
         lived = (self._now() - moment_of(end.last_transition_time)).total_seconds()
-        return max(0.0, int(text) - lived)
+        return max(0.0, int(lifetime) - lived)
 
     def _time_to_live_of_runtime(self, job: TrainJob, workload: Workload | None) -> str | None:
         """The runtime's word as the job met it, or, when that revision is gone already, as it is now."""
         namespace, ref = job.metadata.namespace, job.spec.runtime_ref if job.spec else None
-        found = self._views.revisions.store.get(Key(namespace, revision_of(job, workload)))
-        if found is None and ref is not None and ref.kind == "TrainingRuntime":
-            found = self._views.runtimes.store.get(Key(namespace, ref.name))
-        elif found is None and ref is not None:
-            found = self._views.cluster_runtimes.store.get(Key("", ref.name))
-        return found.metadata.annotation(TTL_ANNOTATION) if found is not None else None
+        revision = self._views.revisions.store.get(Key(namespace, revision_of(job, workload)))
+        if revision is not None:
+            return revision.metadata.annotation(TTL_ANNOTATION)
+        runtime = self._views.runtime(ref, namespace) if ref is not None else None
+        return runtime.metadata.annotation(TTL_ANNOTATION) if runtime is not None else None
 
 
 async def delete_workload(client: Client, workload: Workload) -> None:

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from trainwright.api.mergepatches import finalizers_patch
-from trainwright.api.metadata import PartialObjectMetadata
 from trainwright.api.resources import TRAIN_JOBS, TRAINING_RUNTIMES, Resource
 from trainwright.api.trainjob import TrainJob
 from trainwright.client import Client, NotFound
 from trainwright.controlloop import Done, Key, Outcome, Source
 from trainwright.operator.applier import FIELD_MANAGER
-from trainwright.operator.views import BY_RUNTIME, Views
+from trainwright.operator.views import BY_RUNTIME, StoredRuntime, Views
 
 FINALIZER = "trainer.kubeflow.org/resource-in-use"
 
@@ -23,9 +22,7 @@ FINALIZER = "trainer.kubeflow.org/resource-in-use"
 class RuntimeGuard:
     """One for each kind of runtime."""
 
-    def __init__(
-        self, client: Client, views: Views, source: Source[PartialObjectMetadata], *, enabled: bool = True
-    ) -> None:
+    def __init__(self, client: Client, views: Views, source: Source[StoredRuntime], *, enabled: bool = True) -> None:
         self._client = client
         self._views = views
         self._source = source
@@ -51,7 +48,7 @@ class RuntimeGuard:
             return Done()
         metadata = runtime.metadata
         finalizers = list(metadata.finalizers or ())
-        in_use = self._enabled and _has_unfinished(self._views.jobs.store.by(BY_RUNTIME, self._index(key)))
+        in_use = self._enabled and self._views.jobs.store.has(BY_RUNTIME, self._index(key))
         if in_use and FINALIZER not in finalizers and not metadata.is_being_deleted:
             await self._write(key, runtime, [*finalizers, FINALIZER])
         elif not in_use and FINALIZER in finalizers:
@@ -69,7 +66,7 @@ class RuntimeGuard:
         live = await self._client.list(TRAIN_JOBS, namespace, decode=TrainJob)
         return _has_unfinished(job for job in live.items or () if key in self.runtimes_of(job))
 
-    async def _write(self, key: Key, runtime: PartialObjectMetadata, finalizers: list[str]) -> None:
+    async def _write(self, key: Key, runtime: StoredRuntime, finalizers: list[str]) -> None:
         try:
             await self._client.patch(
                 self.resource,

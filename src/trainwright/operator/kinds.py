@@ -21,7 +21,7 @@ from trainwright.api.resources import SECRETS, Resource
 from trainwright.api.trainjob import TrainJob
 from trainwright.client import Client
 from trainwright.clock import Clock
-from trainwright.controlloop import Key, Source, key_of
+from trainwright.controlloop import Delta, Key, OwnWrites, Source, key_of
 from trainwright.controlloop.informer import Informer
 from trainwright.operator.views import thin_metadata
 from trainwright.pipeline import (
@@ -51,6 +51,9 @@ class NotYetListed(Exception):
 class Kinds:
     def __init__(self, framework: Framework) -> None:
         self._sources: dict[Watch, Source[Any]] = {}
+        self._written: dict[Watch, OwnWrites[Any]] = {}  # of the kinds that can be a workload
+        self._gone: dict[str, tuple[Watch, Any]] = {}  # workloads whose deletion we saw, in their last state, by owner
+        self._wake: Callable[[Key], None] = lambda key: None
         self._attached: list[Attach] = []
         self._changed = asyncio.Event()
         self.framework = Framework(())
@@ -65,9 +68,13 @@ class Kinds:
         named = {it.watch for it in framework.watches}
         for watch in self._sources.keys() - named:
             del self._sources[watch]
+            self._written.pop(watch, None)
         for watch in dict.fromkeys(it.watch for it in framework.watches):
             if watch not in self._sources:
                 source = self._sources[watch] = _source(watch)
+                if watch.workload:
+                    self._written[watch] = OwnWrites(source, lambda key: self._wake(key))
+                    source.listen(self._deletion_listener(watch))
                 for attach in self._attached:
                     attach(watch, source)
         self._changed.set()
@@ -77,6 +84,21 @@ class Kinds:
         self._attached.append(attach)
         for watch, source in self._sources.items():
             attach(watch, source)
+
+    def wake_by(self, wake: Callable[[Key], None]) -> None:
+        """What to call with the key of a job whose workload turned out to be gone."""
+        self._wake = wake
+
+    def _deletion_listener(self, watch: Watch) -> Callable[[Delta[Any]], None]:
+        def listen(delta: Delta[Any]) -> None:
+            thing = delta.new or delta.old
+            for owner in _owners(thing):
+                if delta.new is None and delta.witnessed:
+                    self._gone[owner] = (watch, thing)
+                else:
+                    self._gone.pop(owner, None)
+
+        return listen
 
     @property
     def unanswered(self) -> list[str]:
@@ -114,7 +136,7 @@ class Kinds:
         """The workload that the stores show; raises `WorkloadUnknown` and `NotYetListed`."""
         found: list[tuple[NamedWatch, Any]] = []
         for named, source in self._workloads():
-            thing = source.store.get(key_of(job))
+            thing = self._written[named.watch].get(key_of(job))
             if thing is None:
                 continue
             if source.trouble and thing.metadata.is_controlled_by(job.metadata.uid):
@@ -138,8 +160,23 @@ class Kinds:
         found = [(named, thing) for named in self.framework.watches if named.watch == watch]
         return workload_of(job, found, self.framework)
 
-    def workload_from(self, job: TrainJob, plugin: str, body: bytes) -> Workload | None:
-        """The workload in an answer of the API server."""
+    def last_seen(self, job: TrainJob) -> Workload | None:
+        """The job's workload in its last state, if we saw it being deleted.
+
+        Raises `WorkloadUnknown` while a kind that could be the workload cannot be watched.
+        """
+        for named, source in self._workloads():
+            if source.trouble:
+                raise WorkloadUnknown(_cannot_watch(named.plugin, source))
+        found = self._gone.get(job.metadata.uid)
+        return self.workload_in(job, *found) if found is not None else None
+
+    def forget(self, job: TrainJob) -> None:
+        """The job has ended, or has another workload."""
+        self._gone.pop(job.metadata.uid, None)
+
+    def remember(self, job: TrainJob, plugin: str, body: bytes) -> Workload | None:
+        """The workload in the API server's answer to a write of ours; it counts until the watch shows it."""
         written = msgspec.json.decode(body, type=_Typed)
         for named, _ in self._workloads():
             if named.plugin == plugin and named.watch.is_of(written.api_version, written.kind):
@@ -147,6 +184,8 @@ class Kinds:
                     thing = msgspec.json.decode(body, type=named.watch.decode)
                 except msgspec.ValidationError as error:
                     raise WorkloadUnknown(f"plugin {plugin} cannot read its {written.kind}: {error}") from error
+                self._written[named.watch].remember(_thin(thing))
+                self.forget(job)
                 return workload_of(job, [(named, thing)], self.framework)
         return None
 

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trainwright.client import Client
+from trainwright.client.ratelimit import RateLimited
 from trainwright.controlloop import Clock, Manager, SystemClock
 from trainwright.controlloop.election import Election, Fence
 from trainwright.operator import rotation
@@ -28,6 +29,7 @@ from trainwright.operator.rotation import CertificateFiles, Rotation
 from trainwright.operator.servers import Servers
 from trainwright.operator.serving import ServingTLS
 from trainwright.operator.settings import Settings
+from trainwright.operator.views import Views
 from trainwright.pipeline import Framework
 from trainwright.plugins import Registry
 
@@ -35,10 +37,10 @@ from trainwright.plugins import Registry
 class Operator:
     """Everything that runs in a cluster, for one API server.
 
-    `client` is what reconcilers use and may be limited to so many requests a second; `direct` is for admissions,
-    leases and certificates, which must not queue behind them. `framework` takes the place of the plugins that the
-    configuration names. `listeners` are sockets bound already, by the server's name (`webhook`, `progress`), in place
-    of the configured addresses: for callers that must know a port before the operator runs.
+    Reconcilers use `client` within the configured limits and only while the Lease is held; admissions, leases and
+    certificates do not queue behind them. `framework` takes the place of the plugins that the configuration names.
+    `listeners` are sockets bound already, by the server's name (`webhook`, `progress`), in place of the configured
+    addresses: for callers that must know a port before the operator runs.
     """
 
     def __init__(
@@ -46,7 +48,6 @@ class Operator:
         client: Client,
         settings: Settings | None = None,
         *,
-        direct: Client | None = None,
         framework: Framework | None = None,
         clock: Clock | None = None,
         metrics: OperatorMetrics | None = None,
@@ -55,17 +56,19 @@ class Operator:
         self.settings = settings or Settings()
         self.metrics = metrics or OperatorMetrics()
         self._clock = clock or SystemClock()
-        self._client = direct or client
+        self._client = client
         self._election = self._make_election()
         reloading = Reloading(self._make_registry(), self.metrics, self._clock)
         self._reloading = reloading if framework is None else None
         self.kinds = Kinds(framework or reloading.load())
         self._tls = ServingTLS(self.settings.configuration.tls)
         self._certificates = self._make_certificates()
-        writer = client if self._election is None else Client(Fence(client.transport, self._leads))
+        views = Views()
+        writer = self._make_writer()
         self._controllers = Controllers(
             writer,
             self.settings,
+            views,
             self.kinds,
             ca_certificate=self._ca_certificate,
             clock=self._clock,
@@ -81,13 +84,14 @@ class Operator:
         self._servers = Servers(
             self._client,
             self.settings,
+            views,
             self.kinds,
             tls=self._tls,
             clock=self._clock,
             metrics=self.metrics,
             listeners=listeners or {},
         )
-        jobs, now = self._controllers.views.jobs, self._client.server_time.now
+        jobs, now = views.jobs, self._client.server_time.now
         Lifecycle(self.metrics.registry, jobs, self.kinds, now=now, leads=self._leads)
 
     async def run(self) -> None:
@@ -142,6 +146,22 @@ class Operator:
     def _make_election(self) -> Election | None:
         config = self.settings.election
         return Election(self._client, config, self._clock, metrics=self.metrics) if config is not None else None
+
+    def _make_writer(self) -> Client:
+        """The reconcilers' client. The fence is innermost: a write that waited for the limit is not sent any more when
+        the Lease was lost meanwhile.
+        """
+        transport = self._client.transport
+        if self._election is not None:
+            transport = Fence(transport, self._leads)
+        limits = self.settings.configuration.client_connection
+        if limits.qps > 0:
+            transport = RateLimited(
+                transport, qps=limits.qps, burst=limits.burst, now=self._clock.now, sleep=self._clock.sleep
+            )
+        writer = Client(transport)
+        writer.server_time = self._client.server_time
+        return writer
 
     def _make_certificates(self) -> Rotation | CertificateFiles | None:
         config = self.settings.configuration.cert_management

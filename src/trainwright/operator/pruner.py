@@ -13,7 +13,7 @@ from trainwright.api.resources import CONTROLLER_REVISIONS, TRAIN_JOBS
 from trainwright.api.trainjob import TrainJob
 from trainwright.client import Client, DeleteOptions, NotFound
 from trainwright.controlloop import After, Clock, Done, Key, Outcome, key_of
-from trainwright.operator.views import BY_RUNTIME_LABEL, RUNTIME_LABEL, Views, runtime_labels_of
+from trainwright.operator.views import BY_RUNTIME_LABEL, REVISIONS_BY_LABEL, RUNTIME_LABEL, Views, runtime_labels_of
 
 CONTROLLER = "revision_controller"
 UNUSED_SECONDS = 60.0
@@ -30,7 +30,7 @@ class RevisionPruner:
     def revisions_of(self, job: TrainJob) -> Iterable[Key]:
         """The revisions that a change of `job` may set free."""
         for label in runtime_labels_of(job):
-            for revision in self._views.revisions.store.by(BY_RUNTIME_LABEL, label):
+            for revision in self._views.revisions.store.by(REVISIONS_BY_LABEL, label):
                 yield key_of(revision)
 
     async def reconcile(self, key: Key) -> Outcome:
@@ -39,7 +39,7 @@ class RevisionPruner:
             return Done()
         uid = revision.metadata.uid
         label = f"{key.namespace}/{revision.metadata.label(RUNTIME_LABEL)}"
-        if _is_needed(self._views.jobs.store.by(BY_RUNTIME_LABEL, label), label):
+        if self._views.jobs.store.has(BY_RUNTIME_LABEL, label):
             self._unused_since.pop(uid, None)
             return Done()
         since = self._unused_since.setdefault(uid, self._clock.now())

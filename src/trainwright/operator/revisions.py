@@ -7,6 +7,7 @@ by the annotation of its workload, which its status repeats; until then it takes
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections import OrderedDict
 from typing import Any
@@ -24,11 +25,12 @@ from trainwright.api.runtime import TrainingRuntime, runtime_from
 from trainwright.api.trainjob import RuntimeRef, TrainJob
 from trainwright.api.wellknown import RUNTIME_REVISION
 from trainwright.client import AlreadyExists, Client, NotFound
-from trainwright.controlloop import Key, Store
+from trainwright.controlloop import Key, OwnWrites
 from trainwright.operator.applier import FIELD_MANAGER
-from trainwright.operator.views import LAST_APPLIED, RUNTIME_LABEL, runtime_label
+from trainwright.operator.views import LAST_APPLIED, RUNTIME_LABEL, StoredRuntime, Views, runtime_label, thin_partial
 from trainwright.pipeline import PipelineError, RuntimeNotFound, Workload, runtime_kind
 from trainwright.pipeline.ownership import MANAGED_BY, MANAGED_BY_LABEL
+from trainwright.schema.jsonobject import Json
 
 TTL_ANNOTATION = "trainer.kubeflow.org/ttl-seconds-after-finished"
 HASH_LENGTH = 16
@@ -48,7 +50,7 @@ class RevisionUnusable(PipelineError):
 
 class _Stored(msgspec.Struct):
     metadata: ObjectMeta
-    data: dict[str, Any] | None = None
+    data: Json | None = None
 
 
 class _Snapshot(msgspec.Struct):
@@ -56,13 +58,25 @@ class _Snapshot(msgspec.Struct):
     data: dict[str, str] | None = None
 
 
-class Revisions:
-    """`store` knows which revisions there are, where one is kept; the webhooks, which create none, do without."""
+class _Read(msgspec.Struct, frozen=True):
+    """A runtime as it is now, read once for each of its versions."""
 
-    def __init__(self, client: Client, store: Store[PartialObjectMetadata] | None = None) -> None:
+    name: str
+    """The name that a revision of it has."""
+    content: Json
+    runtime: TrainingRuntime
+
+
+class Revisions:
+    """Runtimes are read from the stores; the API server is asked only for one that they do not have."""
+
+    def __init__(self, client: Client, views: Views) -> None:
         self._client = client
-        self._store = store
+        self._views = views
         self._known: OrderedDict[tuple[str, str], TrainingRuntime] = OrderedDict()  # immutable, so safe to remember
+        self._revisions = OwnWrites(views.revisions)
+        self._creating = asyncio.Lock()
+        self._read: OrderedDict[tuple[str, str], _Read] = OrderedDict()  # by uid and version: immutable too
 
     async def ensure(self, job: TrainJob, workload: Workload | None) -> Revision:
         """The revision that `job` is bound to, or, for a job that has none, a revision of the runtime as it is now."""
@@ -71,44 +85,59 @@ class Revisions:
         runtime_kind(ref)  # raises RuntimeNotSupported
         name = revision_of(job, workload)
         if name:
-            bound = await self._read(job.metadata.namespace, name, ref)
+            bound = await self._bound(job.metadata.namespace, name, ref)
             if bound is not None:
                 return Revision(name, bound)
         elif workload is not None:
             snapshot = await self._snapshot(job)
             if snapshot is not None:
                 return Revision("", snapshot)
-        return await self._of_live_runtime(job.metadata.namespace, ref)
+        return await self._of_present_runtime(job.metadata.namespace, ref)
 
     async def read_bound(self, job: TrainJob, workload: Workload | None) -> TrainingRuntime | None:
         """The runtime that the job is bound to, if it is bound and the revision is there. Writes nothing."""
         name = revision_of(job, workload)
         if not name or job.spec is None:
             return None
-        return await self._read(job.metadata.namespace, name, job.spec.runtime_ref)
+        return await self._bound(job.metadata.namespace, name, job.spec.runtime_ref)
 
-    async def live_runtime(self, namespace: str, ref: RuntimeRef) -> dict[str, Any]:
-        """The runtime as it is now, as JSON; `RuntimeNotFound` when it is not there."""
+    async def present_runtime(self, namespace: str, ref: RuntimeRef) -> TrainingRuntime:
+        """The runtime as it is now; `RuntimeNotFound` when it is not there."""
+        return (await self._present(namespace, ref)).runtime
+
+    async def _present(self, namespace: str, ref: RuntimeRef) -> _Read:
+        stored = self._views.runtime(ref, namespace) or await self._get(namespace, ref)
+        version = stored.metadata.uid, stored.metadata.resource_version
+        found = self._read.get(version)
+        if found is None:
+            content = content_of(_json_of(ref.kind, stored))
+            found = _Read(name_of(content), content, runtime_from(content))
+            self._read[version] = found
+        _keep_newest(self._read, version)
+        return found
+
+    async def _get(self, namespace: str, ref: RuntimeRef) -> StoredRuntime:
         try:
             if ref.kind == TRAINING_RUNTIMES.kind:
-                return await self._client.get(TRAINING_RUNTIMES, ref.name, namespace)
-            return await self._client.get(CLUSTER_TRAINING_RUNTIMES, ref.name)
+                return await self._client.get(TRAINING_RUNTIMES, ref.name, namespace, decode=StoredRuntime)
+            return await self._client.get(CLUSTER_TRAINING_RUNTIMES, ref.name, decode=StoredRuntime)
         except NotFound as error:
             if error.is_missing_type:
                 raise
             raise RuntimeNotFound(ref.kind, ref.name) from error
 
-    async def _of_live_runtime(self, namespace: str, ref: RuntimeRef) -> Revision:
-        content = content_of(await self.live_runtime(namespace, ref))
-        name = name_of(content)
-        if self._store is None or self._store.get(Key(namespace, name)) is None:
-            await self._create(namespace, name, content)
-        runtime = runtime_from(content)
-        self._remember(namespace, name, runtime)
-        return Revision(name, runtime)
+    async def _of_present_runtime(self, namespace: str, ref: RuntimeRef) -> Revision:
+        present = await self._present(namespace, ref)
+        key = Key(namespace, present.name)
+        if self._revisions.get(key) is None:
+            async with self._creating:  # a burst of jobs needs one revision, not one each
+                if self._revisions.get(key) is None:
+                    await self._create(namespace, present.name, present.content)
+        self._remember(namespace, present.name, present.runtime)
+        return Revision(present.name, present.runtime)
 
-    async def _create(self, namespace: str, name: str, content: dict[str, Any]) -> None:
-        body: dict[str, Any] = {
+    async def _create(self, namespace: str, name: str, content: Json) -> None:
+        body: Json = {
             "apiVersion": CONTROLLER_REVISIONS.api_version,
             "kind": CONTROLLER_REVISIONS.kind,
             "metadata": {
@@ -125,7 +154,10 @@ class Revisions:
         if lives := (content["metadata"].get("annotations") or {}).get(TTL_ANNOTATION):
             body["metadata"]["annotations"] = {TTL_ANNOTATION: lives}  # read from the store, without its content
         try:
-            await self._client.create(CONTROLLER_REVISIONS, body, namespace, field_manager=FIELD_MANAGER, decode=bytes)
+            created = await self._client.create(
+                CONTROLLER_REVISIONS, body, namespace, field_manager=FIELD_MANAGER, decode=PartialObjectMetadata
+            )
+            self._revisions.remember(thin_partial(created))
         except AlreadyExists:
             found = await self._client.get(CONTROLLER_REVISIONS, name, namespace, decode=_Stored)
             if found.data is None or name_of(found.data) != name:
@@ -134,7 +166,7 @@ class Revisions:
                     " stands for; delete it"
                 ) from None
 
-    async def _read(self, namespace: str, name: str, ref: RuntimeRef) -> TrainingRuntime | None:
+    async def _bound(self, namespace: str, name: str, ref: RuntimeRef) -> TrainingRuntime | None:
         known = self._known.get((namespace, name))
         if known is not None:
             self._known.move_to_end((namespace, name))
@@ -174,9 +206,13 @@ class Revisions:
 
     def _remember(self, namespace: str, name: str, runtime: TrainingRuntime) -> None:
         self._known[namespace, name] = runtime
-        self._known.move_to_end((namespace, name))
-        while len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
+        _keep_newest(self._known, (namespace, name))
+
+
+def _keep_newest(known: OrderedDict[tuple[str, str], Any], used: tuple[str, str]) -> None:
+    known.move_to_end(used)
+    while len(known) > REMEMBERED:
+        known.popitem(last=False)
 
 
 def revision_of(job: TrainJob, workload: Workload | None) -> str:
@@ -187,23 +223,28 @@ def revision_of(job: TrainJob, workload: Workload | None) -> str:
     return (job.status.runtime_revision if job.status else None) or ""
 
 
-def content_of(runtime: dict[str, Any]) -> dict[str, Any]:
+def content_of(runtime: Json) -> Json:
     """What makes a runtime this runtime: kind, name, labels, annotations (kubectl's own aside) and spec."""
     metadata = runtime["metadata"]
-    kept: dict[str, Any] = {"name": metadata["name"]}
+    kept: Json = {"name": metadata["name"]}
     if labels := metadata.get("labels"):
         kept["labels"] = labels
     if annotations := {key: text for key, text in (metadata.get("annotations") or {}).items() if key != LAST_APPLIED}:
         kept["annotations"] = annotations
     return {
-        "apiVersion": runtime.get("apiVersion", TRAINING_RUNTIMES.api_version),
+        "apiVersion": TRAINING_RUNTIMES.api_version,
         "kind": runtime["kind"],
         "metadata": kept,
         "spec": runtime.get("spec") or {},
     }
 
 
-def name_of(content: dict[str, Any]) -> str:
+def _json_of(kind: str, runtime: StoredRuntime) -> Json:
+    metadata = msgspec.to_builtins(runtime.metadata)
+    return {"kind": kind, "metadata": metadata, "spec": msgspec.json.decode(runtime.spec)}
+
+
+def name_of(content: Json) -> str:
     """The revision's name: the runtime's, shortened to fit, and a hash of the content with its members in order."""
     digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:HASH_LENGTH]
     stem = str(content["metadata"]["name"])[: 253 - HASH_LENGTH - 1].rstrip("-.")

@@ -7,11 +7,10 @@ and bound to the version it read, so replicas that start together on an empty Se
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,8 @@ from trainwright.api.resources import SECRETS, Resource
 from trainwright.client import STRATEGIC_MERGE_PATCH, AlreadyExists, Client, ConfigError, Invalid, NotFound
 from trainwright.controlloop import After, Clock, Key, Outcome, Source, Watches
 from trainwright.operator.applier import FIELD_MANAGER
-from trainwright.operator.certificates import Material, Policy, next_material, seconds_until_next, split_bundle
+from trainwright.operator.certificateprocess import Judgement, Question, judge_apart
+from trainwright.operator.certificates import Material, Policy, split_bundle
 from trainwright.operator.serving import ServingTLS
 
 log = logging.getLogger(__name__)
@@ -83,8 +83,10 @@ class Rotation:
         clock: Clock,
         now: Callable[[], datetime] | None = None,
         on_change: Callable[[], None] = lambda: None,
+        judge: Callable[[Question], Awaitable[Judgement]] = judge_apart,
     ) -> None:
         self._client = client
+        self._judge = judge
         self._tls = tls
         self._key = Key(namespace, secret)
         self._policy = policy
@@ -123,9 +125,9 @@ class Rotation:
         stored = material_of(secret) if secret is not None else None
         now = self._now()
         injected = stored is not None and all(self._is_injected(source, stored) for source in self._configurations)
-        wanted = await asyncio.to_thread(next_material, stored, self._policy, now, injected=injected)
-        if wanted is not None:
-            await self._store(secret, wanted)
+        judgement = await self._judge(Question(stored, self._policy, now.timestamp(), injected))
+        if judgement.wanted is not None:
+            await self._store(secret, judgement.wanted)
             return After(1.0)  # the watch brings what was stored, by us or by another replica
         assert stored is not None
         if self._tls.load(stored.certificate, stored.key):
@@ -137,7 +139,7 @@ class Rotation:
         for source in self._configurations:
             await self._inject(source, stored)
         self._ready = True
-        return After(seconds_until_next(stored, self._policy, now))
+        return After(judgement.again)
 
     async def _store(self, secret: _Secret | None, material: Material) -> None:
         contents = (material.bundle, material.authority_key, material.certificate, material.key)

@@ -19,7 +19,6 @@ from trainwright.api.configuration import Configuration, ConfigurationError
 from trainwright.api.wellknown import SYSTEM_NAMESPACE
 from trainwright.client import Client, ClientError, Connection, HttpTransport, Transport
 from trainwright.client import kubeconfig as kubeconfigs
-from trainwright.client.ratelimit import RateLimited
 from trainwright.controlloop.election import LostLease
 from trainwright.operator.certificates import Policy
 from trainwright.operator.configfile import parse
@@ -102,18 +101,14 @@ async def _run(
 ) -> int:
     metrics = OperatorMetrics()
     transport: Transport = Counted(HttpTransport(connection), metrics, connection.server.partition("://")[2])
-    limits = configuration.client_connection
-    async with Client(transport) as direct:
-        client = direct
-        if limits.qps > 0:
-            client = Client(RateLimited(transport, qps=limits.qps, burst=limits.burst))
+    async with Client(transport) as client:
         settings = Settings(
             configuration=configuration,
             namespace=namespace or operator_namespace(),
             identity=identity or f"{socket.gethostname()}_{os.getpid()}",
             certificates=policy,
         )
-        operator = Operator(client, settings, direct=direct, metrics=metrics)
+        operator = Operator(client, settings, metrics=metrics)
         return await _until_signal(operator)
 
 

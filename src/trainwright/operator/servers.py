@@ -24,6 +24,7 @@ from trainwright.operator.progress import ProgressServer, ProgressWriter
 from trainwright.operator.serving import Server, ServingTLS
 from trainwright.operator.settings import Settings
 from trainwright.operator.tokens import Tokens
+from trainwright.operator.views import Views
 
 READY_POLL_SECONDS = 0.2
 
@@ -35,6 +36,7 @@ class Servers:
         self,
         client: Client,
         settings: Settings,
+        views: Views,
         kinds: Kinds,
         *,
         tls: ServingTLS,
@@ -47,6 +49,7 @@ class Servers:
         self._client = client
         self._settings = settings
         self._config = settings.configuration
+        self._views = views
         self._kinds = kinds
         self._tls = tls
         self._clock = clock
@@ -85,7 +88,7 @@ class Servers:
             await asyncio.Event().wait()
 
     def _webhooks(self) -> web.Application:
-        return webhooks.application(Admission(self._client, lambda: self._kinds.framework), self._metrics)
+        return webhooks.application(Admission(self._client, self._views, self._kinds), self._metrics)
 
     def _progress(self) -> web.Application:
         config = self._config.status_server

@@ -17,15 +17,16 @@ from trainwright.api.resources import TRAIN_JOBS
 from trainwright.api.trainjob import TrainJob
 from trainwright.client import ApiError, Client, Conflict, Forbidden, NotFound
 from trainwright.client.errors import BadRequest, Invalid, TooManyRequests, UnknownOutcome
-from trainwright.controlloop import After, Done, Key, NotYet, Outcome
-from trainwright.operator.applier import Applier, NotWritten, Replaced, WorkloadRefused
+from trainwright.clock import Clock
+from trainwright.controlloop import After, Done, Key, NotYet, Outcome, OwnWrites, key_of
+from trainwright.operator.applier import FIELD_MANAGER, Applier, NotWritten, Replaced, WorkloadRefused
 from trainwright.operator.converged import Converged
 from trainwright.operator.ending import Ending, delete_workload
 from trainwright.operator.events import Events
 from trainwright.operator.kinds import Kinds, NotYetListed
-from trainwright.operator.revisions import Revision, Revisions
-from trainwright.operator.statuses import write_status
-from trainwright.operator.views import Views
+from trainwright.operator.revisions import Revision, Revisions, revision_of
+from trainwright.operator.statuses import Statuses
+from trainwright.operator.views import Views, is_whole
 from trainwright.pipeline import (
     KeyMaterial,
     Observed,
@@ -33,10 +34,12 @@ from trainwright.pipeline import (
     Plan,
     RuntimeNotSupported,
     Workload,
+    WorkloadLost,
     WorkloadUnknown,
     build,
     status,
 )
+from trainwright.schema.jsonobject import Json
 
 CONTROLLER = "trainjob_controller"
 COMPONENT = "trainer-trainjob-controller"
@@ -45,7 +48,13 @@ EVENT_ERROR_LENGTH = 950
 PLUGINS_CHANGED = "PluginsChanged"
 PLUGINS_NOTE = "the plugins from outside have changed since this TrainJob last started; it is resumed with those of now"
 
+WORKLOAD_LOST = "WorkloadLost"
+
 Problem = PipelineError | str | None
+
+
+class Rebuilding(Exception):
+    """The workload was deleted, so that another one can take its place."""
 
 
 class TrainJobReconciler:
@@ -56,6 +65,7 @@ class TrainJobReconciler:
         kinds: Kinds,
         keys: KeyMaterial,
         *,
+        clock: Clock,
         ca_certificate: Callable[[], str] = lambda: "",
     ) -> None:
         self._client = client
@@ -63,16 +73,19 @@ class TrainJobReconciler:
         self._kinds = kinds
         self._keys = keys
         self._ca_certificate = ca_certificate
-        self._revisions = Revisions(client, views.revisions.store)
+        self._replaced: dict[Key, str] = {}  # the uid of a workload that we deleted to build another one
+        self._jobs = OwnWrites(views.jobs)
+        self._statuses = Statuses(client, self._jobs, clock)
+        self._revisions = Revisions(client, views)
         self._applier = Applier(client, kinds.resource_of)
         self._events = Events(client, COMPONENT)
         self._ending = Ending(client, views, self._now)
         self._converged = Converged(kinds)
 
     async def reconcile(self, key: Key) -> Outcome:
-        job = self._views.jobs.store.get(key)
+        job = self._jobs.get(key)
         if job is None or job.is_being_deleted or not job.is_ours:
-            self._converged.forget(key)
+            self._forget(key, job)
             return Done()
         try:
             workload = self._kinds.workload_of(job)
@@ -85,22 +98,50 @@ class TrainJobReconciler:
             within = outcome.seconds if isinstance(outcome, After) else None
             raise NotYet(str(error), within=within) from error  # whether it runs on is not known
         if job.is_finished:
-            self._converged.forget(key)
-            await self._write_status(job, workload)
+            self._forget(key, job)
+            await self._write_status(job, workload, at_once=True)
             return await self._ending.clean_up(job, workload)
         if workload is not None and self._is_settled(job, workload):
             return await self._write_status(job, workload)
-        live = await self._read_live(job)
-        if live is None:
+        if workload is None and not is_whole(job):
+            return await self._build_again(job)
+        return await self._build(job, workload)
+
+    def _forget(self, key: Key, job: TrainJob | None) -> None:
+        self._converged.forget(key)
+        self._statuses.forget(key)
+        self._replaced.pop(key, None)
+        if job is not None:
+            self._kinds.forget(job)
+
+    async def _build_again(self, job: TrainJob) -> Outcome:
+        """The workload existed and is gone. A job trains once, so that it is built again only when we saw that it had
+        not ended.
+        """
+        try:
+            last = self._kinds.last_seen(job)
+        except WorkloadUnknown as error:
+            return await self._explain(job, None, error)
+        if last is None:
+            lost = WorkloadLost(job.metadata.name)
+            await self._events.tell(TRAIN_JOBS, job.metadata, WORKLOAD_LOST, str(lost))
+            return await self._write_status(job, None, problem=lost)
+        if last.status.is_finished:
+            return await self._write_status(job, last)
+        return await self._build(job, None)
+
+    async def _build(self, job: TrainJob, workload: Workload | None) -> Outcome:
+        whole = job if is_whole(job) else await self._read_live(job)
+        if whole is None:
             return Done()  # gone or replaced: the watch will tell
-        return await self._go_on(live, workload)
+        return await self._go_on(whole, workload)
 
     async def _go_on(self, job: TrainJob, workload: Workload | None) -> Outcome:
         """Bring the children to what they should be, and say how far that came."""
         try:
             revision, workload = await self._converge(job, workload)
-        except NotYetListed:
-            return Done()
+        except (NotYetListed, Rebuilding):
+            return Done()  # a list, or the old workload's deletion, wakes the job
         except RuntimeNotSupported as error:
             return await self._write_status(job, workload, problem=error)
         except (PipelineError, NotWritten) as error:
@@ -113,12 +154,20 @@ class TrainJobReconciler:
         """Nothing is to be written. A workload on its way out is built anew when it is gone; one that has ended is
         left as it is.
         """
-        if workload.metadata.is_being_deleted or workload.status.is_finished:
+        if self._is_going(job, workload) or workload.status.is_finished:
             return True
+        if workload.status.mend is not None:
+            return False
         return self._converged.holds(job, workload, self._ca_certificate())
+
+    def _is_going(self, job: TrainJob, workload: Workload) -> bool:
+        """It is being deleted, by whomever; the store may not show yet that we did it."""
+        return workload.metadata.is_being_deleted or self._replaced.get(key_of(job)) == workload.metadata.uid
 
     async def _converge(self, job: TrainJob, workload: Workload | None) -> tuple[str, Workload | None]:
         """Resolve, build, write. Returns the name of the revision that the job runs from, and its workload."""
+        if workload is not None and workload.status.mend is not None:
+            workload = await self._mend(job, workload, workload.status.mend)
         revision = await self._bind(job, workload)
         observed = await self._observe(job, workload, revision)
         plan = build(job, revision.runtime, observed, self._kinds.framework, self._keys)  # pure
@@ -128,9 +177,9 @@ class TrainJobReconciler:
         except WorkloadRefused as error:
             if observed.workload is None or not await self._make_room(job, observed.workload, plan, error):
                 raise
-            return revision.name, workload  # it is built anew when it is gone
+            raise Rebuilding from error
         if written.workload is not None and plan.workload is not None:
-            workload = self._kinds.workload_from(job, plan.workload[0], written.workload)
+            workload = self._kinds.remember(job, plan.workload[0], written.workload)
         if plan.plugins_changed:
             await self._events.tell(TRAIN_JOBS, job.metadata, PLUGINS_CHANGED, PLUGINS_NOTE, type="Normal")
         self._converged.remember(job, workload, plan, written, observed.ca_certificate)
@@ -186,24 +235,61 @@ class TrainJobReconciler:
             )
         if not workload.status.is_at_rest:
             return False
+        await self._statuses.release_workload(job)  # or its absence would look like a loss
         await delete_workload(self._client, workload)
+        self._replaced[key_of(job)] = workload.metadata.uid
         return True
+
+    async def _mend(self, job: TrainJob, workload: Workload, patch: Json) -> Workload | None:
+        """Take over from a workload what the operator sees to, such as its time to live."""
+        metadata = workload.metadata
+        body = {**patch, "metadata": {**(patch.get("metadata") or {}), "uid": metadata.uid}}
+        try:
+            answer = await self._client.patch(
+                workload.resource,
+                body,
+                name=metadata.name,
+                namespace=metadata.namespace,
+                field_manager=FIELD_MANAGER,
+                decode=bytes,
+            )
+        except Conflict:
+            raise
+        except ApiError as error:
+            raise NotWritten(workload.resource.kind, metadata.name, error) from error
+        return self._kinds.remember(job, workload.plugin, answer)
 
     # Telling
 
     async def _write_status(
-        self, job: TrainJob, workload: Workload | None, *, revision: str = "", problem: Problem = None
+        self,
+        job: TrainJob,
+        workload: Workload | None,
+        *,
+        revision: str = "",
+        problem: Problem = None,
+        at_once: bool = False,
     ) -> Outcome:
-        """Status last, once, and only when it says something new. At the deadline the workload goes with it."""
+        """Status last, and only when it says something new. At the deadline the workload goes with it."""
         seen = workload.status if workload is not None else None
         builder = workload.plugin if workload is not None else ""
+        uid = workload.metadata.uid if workload is not None and not self._is_going(job, workload) else ""
         if builder not in self._kinds.framework.outside:
             builder = ""  # it cannot go away while we run
-        update = status(job, seen, self._now(), runtime_revision=revision, workload_plugin=builder, problem=problem)
-        await write_status(self._client, job, update.status)
+        update = status(
+            job,
+            seen,
+            self._now(),
+            runtime_revision=revision or revision_of(job, workload),
+            workload_uid=uid,
+            workload_plugin=builder,
+            problem=problem,
+        )
+        remaining = await self._statuses.write(job, update.status, at_once=at_once or problem is not None)
         if update.delete_workload:
             return After(1.0)  # finished now: the pass that sees the stored status cleans up
-        return Done() if update.look_again_after is None else After(update.look_again_after)
+        waits = [seconds for seconds in (remaining, update.look_again_after) if seconds is not None]
+        return After(min(waits)) if waits else Done()
 
     async def _explain(self, job: TrainJob, workload: Workload | None, error: PipelineError | NotWritten) -> Outcome:
         """Says in an event and in the status why the job does not go on, and comes back with growing delay."""

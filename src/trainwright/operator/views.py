@@ -1,14 +1,14 @@
 """What the operator keeps in memory of its own kinds: only what a decision reads. `kinds` has those of plugins.
 
 A TrainJob's spec can be many kilobytes of commands and patches that matter only when its children are built. The
-store keeps it without them, and whoever builds reads the TrainJob live; that read is also what keeps a stale store
-from acting for a job that is gone.
+store keeps it whole until the workload exists, so that a first start reads nothing from the API server, and without
+them from then on; a resume reads the TrainJob live. Runtimes are kept whole, as the bytes they came in.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -18,14 +18,14 @@ from trainwright.api.resources import (
     CONTROLLER_REVISIONS,
     TRAIN_JOBS,
     TRAINING_RUNTIMES,
-    Resource,
 )
 from trainwright.api.trainjob import RuntimeRef, TrainJob, TrainJobSpec
-from trainwright.controlloop import Source
+from trainwright.controlloop import Key, Source
 from trainwright.pipeline.ownership import BUILT_BY_US
 
-BY_RUNTIME = "runtime"
-BY_RUNTIME_LABEL = "runtime label"
+BY_RUNTIME = "unfinished jobs by runtime"
+BY_RUNTIME_LABEL = "unfinished jobs by the label of their runtime's revisions"
+REVISIONS_BY_LABEL = "revisions by label"
 RUNTIME_LABEL = "trainer.kubeflow.org/runtime"  # a hash of kind and name: names may be longer than label values
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -37,10 +37,15 @@ def thin_metadata(metadata: ObjectMeta) -> ObjectMeta:
     return msgspec.structs.replace(metadata, managed_fields=None, annotations=annotations)
 
 
+def is_whole(job: TrainJob) -> bool:
+    """Whether a TrainJob from the store has all of its spec, so that children can be built from it."""
+    return job.status is None or not job.status.workload_uid
+
+
 def thin_train_job(job: TrainJob) -> TrainJob:
-    """A TrainJob as decisions about time, state and ownership read it. Never build from one of these."""
+    """A TrainJob as decisions about time, state and ownership read it; whole until its workload exists."""
     spec = job.spec
-    if spec is not None:
+    if spec is not None and not is_whole(job):
         spec = TrainJobSpec(
             runtime_ref=spec.runtime_ref,
             suspend=spec.suspend,
@@ -48,6 +53,17 @@ def thin_train_job(job: TrainJob) -> TrainJob:
             managed_by=spec.managed_by,
         )
     return msgspec.structs.replace(job, metadata=thin_metadata(job.metadata), spec=spec)
+
+
+class StoredRuntime(msgspec.Struct, frozen=True):
+    """A runtime in a store; `spec` is read when a job starts with it, and not before."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+def thin_runtime(runtime: StoredRuntime) -> StoredRuntime:
+    return StoredRuntime(thin_metadata(runtime.metadata), msgspec.Raw(bytes(runtime.spec)))
 
 
 def thin_partial(thing: PartialObjectMetadata) -> PartialObjectMetadata:
@@ -80,6 +96,11 @@ def revision_labels_of(revision: PartialObjectMetadata) -> Iterable[str]:
     return (f"{revision.metadata.namespace}/{revision.metadata.label(RUNTIME_LABEL)}",)
 
 
+def _while_unfinished(names_of: Callable[[TrainJob], Iterable[str]]) -> Callable[[TrainJob], Iterable[str]]:
+    """Ten thousand jobs may have named a runtime; whoever asks wants to know which of them still need it."""
+    return lambda job: () if job.is_finished else names_of(job)
+
+
 class Views:
     """The sources of TrainJobs, runtimes and revisions, each shared by whoever needs it."""
 
@@ -88,19 +109,26 @@ class Views:
             TRAIN_JOBS,
             TrainJob,
             thin=thin_train_job,
-            indexes={BY_RUNTIME: runtimes_of, BY_RUNTIME_LABEL: runtime_labels_of},
+            indexes={
+                BY_RUNTIME: _while_unfinished(runtimes_of),
+                BY_RUNTIME_LABEL: _while_unfinished(runtime_labels_of),
+            },
         )
-        self.runtimes: Source[PartialObjectMetadata] = _metadata(TRAINING_RUNTIMES)
-        self.cluster_runtimes: Source[PartialObjectMetadata] = _metadata(CLUSTER_TRAINING_RUNTIMES)
+        self.runtimes: Source[StoredRuntime] = Source(TRAINING_RUNTIMES, StoredRuntime, thin=thin_runtime)
+        self.cluster_runtimes: Source[StoredRuntime] = Source(
+            CLUSTER_TRAINING_RUNTIMES, StoredRuntime, thin=thin_runtime
+        )
         self.revisions: Source[PartialObjectMetadata] = Source(
             CONTROLLER_REVISIONS,
             PartialObjectMetadata,
             metadata_only=True,
             label_selector=f"{BUILT_BY_US},{RUNTIME_LABEL}",
-            indexes={BY_RUNTIME_LABEL: revision_labels_of},
+            indexes={REVISIONS_BY_LABEL: revision_labels_of},
             thin=thin_partial,
         )
 
-
-def _metadata(resource: Resource) -> Source[PartialObjectMetadata]:
-    return Source(resource, PartialObjectMetadata, metadata_only=True, thin=thin_partial)
+    def runtime(self, ref: RuntimeRef, namespace: str) -> StoredRuntime | None:
+        """The runtime that a TrainJob in `namespace` names, if the store has it."""
+        if ref.kind == TRAINING_RUNTIMES.kind:
+            return self.runtimes.store.get(Key(namespace, ref.name))
+        return self.cluster_runtimes.store.get(Key("", ref.name))

@@ -43,6 +43,7 @@ from trainwright.pipeline.errors import RuntimeNotFound as RuntimeNotFound
 from trainwright.pipeline.errors import RuntimeNotSupported as RuntimeNotSupported
 from trainwright.pipeline.errors import TemplateInvalid as TemplateInvalid
 from trainwright.pipeline.errors import TwoWorkloads as TwoWorkloads
+from trainwright.pipeline.errors import WorkloadLost as WorkloadLost
 from trainwright.pipeline.errors import WorkloadUnknown as WorkloadUnknown
 from trainwright.pipeline.framework import Framework as Framework
 from trainwright.pipeline.framework import NamedWatch as NamedWatch

@@ -13,7 +13,7 @@ Which of a plugin's objects are written is decided here, by the intention and by
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from trainwright.api.resources import CONFIG_MAPS, SECRETS, Resource
 from trainwright.api.runtime import TrainingRuntime
@@ -25,7 +25,12 @@ from trainwright.pipeline.info import Info, make_info
 from trainwright.pipeline.ownership import own
 from trainwright.pipeline.plan import CreateOnce, Intention, KeyMaterial, ObjectName, Observed, Plan, Repair
 from trainwright.pipeline.provenance import NO_TRACE, PLUGIN, TRAIN_JOB, Origin, Tracer
-from trainwright.pipeline.workload import PLUGINS_ANNOTATION, WORKLOAD_ANNOTATION
+from trainwright.pipeline.workload import (
+    CHILDREN_ANNOTATION,
+    GENERATION_ANNOTATION,
+    PLUGINS_ANNOTATION,
+    WORKLOAD_ANNOTATION,
+)
 
 _RUNTIMES = ("TrainingRuntime.trainer.kubeflow.org", "ClusterTrainingRuntime.trainer.kubeflow.org")
 
@@ -60,9 +65,14 @@ def build(
     for _, intention in built:
         own(intention.object, job)
     trace.mark(Origin(TRAIN_JOB, name, "metadata.name"))
+    repaired: dict[ObjectName, Repair] = {
+        ObjectName.of(intention.object): intention.repair
+        for _, intention in built
+        if not intention.workload and intention.repair is not Repair.NEVER
+    }
     for plugin, intention in built:
         if intention.workload:
-            _sign(intention, plugin, info, framework)
+            _sign(intention, plugin, info, framework, repaired)
             trace.mark(Origin(PLUGIN, plugin, "build"))
     due = [(plugin, intention) for plugin, intention in built if _is_due(intention, info)]
     for _, intention in due:
@@ -72,11 +82,7 @@ def build(
         objects=[intention for _, intention in due],
         built_by=[plugin for plugin, _ in due],
         warnings=info.warnings,
-        repaired={
-            ObjectName.of(intention.object): intention.repair
-            for _, intention in built
-            if not intention.workload and intention.repair is not Repair.NEVER
-        },
+        repaired=repaired,
         needs={
             (intention.object["apiVersion"], intention.object["kind"]): plugin
             for plugin, intention in built
@@ -128,8 +134,11 @@ def _refuse(plugin: str, framework: Framework, why: str) -> None:
     raise framework.unwatchable.get(plugin) or PluginFailed(plugin, "build", why)
 
 
-def _sign(intention: Intention, plugin: str, info: Info, framework: Framework) -> None:
-    """Write on the workload who built it, from which revision of the runtime, and with which plugins from outside.
+def _sign(
+    intention: Intention, plugin: str, info: Info, framework: Framework, children: Collection[ObjectName]
+) -> None:
+    """Write on the workload who built it, from what, with which plugins from outside, and what belongs beside it: an
+    operator that starts anew knows by these that there is nothing to do.
 
     Suspending a workload leaves the digest as it is: it stands for the plugins of the last start.
     """
@@ -142,6 +151,10 @@ def _sign(intention: Intention, plugin: str, info: Info, framework: Framework) -
         digest = observed.workload.metadata.annotation(PLUGINS_ANNOTATION)
     if digest:
         annotations[PLUGINS_ANNOTATION] = digest
+    if info.job.metadata.generation:
+        annotations[GENERATION_ANNOTATION] = str(info.job.metadata.generation)
+    if children:
+        annotations[CHILDREN_ANNOTATION] = ",".join(f"{child.kind}/{child.name}" for child in children)
     metadata["annotations"] = annotations
 
 

@@ -3,6 +3,7 @@
 PipelineError             the message is for the user: it ends in `status.message` and an event
 ├── RuntimeNotSupported   `runtimeRef` names a kind that is no runtime: final, the job has Failed
 ├── RuntimeNotFound       the runtime is not there (yet)
+├── WorkloadLost          the workload vanished unseen: final, the job has Failed
 ├── TemplateInvalid       the runtime's template cannot carry this TrainJob
 ├── NameTaken             an object of this name exists and belongs to somebody else
 ├── TwoWorkloads          two plugins build the workload of one TrainJob
@@ -36,6 +37,16 @@ class RuntimeNotFound(PipelineError):
         else:
             super().__init__(f"not found ClusterTrainingRuntime specified in TrainJob: {cause}")
         self.cause = cause
+
+
+class WorkloadLost(PipelineError):
+    """The workload existed and is gone, and nobody saw how it ended: final, because training must not run twice."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f'the workload of TrainJob "{name}" is gone, and how it ended was not seen. Training that may be complete'
+            " is not started again by itself: to run it again, delete the TrainJob and create it anew"
+        )
 
 
 class TemplateInvalid(PipelineError):

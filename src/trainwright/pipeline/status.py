@@ -8,6 +8,7 @@ it back.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 import msgspec
@@ -15,11 +16,15 @@ import msgspec
 from trainwright.api.metadata import Condition, find_condition, is_true
 from trainwright.api.times import moment_of, rfc3339
 from trainwright.api.trainjob import COMPLETE, FAILED, SUSPENDED, JobStatus, TrainJob, TrainJobStatus
-from trainwright.pipeline.errors import PipelineError, RuntimeNotSupported, WorkloadUnknown
+from trainwright.pipeline.errors import PipelineError, RuntimeNotSupported, WorkloadLost, WorkloadUnknown
 from trainwright.pipeline.workload import WorkloadStatus
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"
-RUNTIME_NOT_SUPPORTED = "TrainingRuntimeNotSupported"
+FINAL: Mapping[type[PipelineError], str] = {
+    RuntimeNotSupported: "TrainingRuntimeNotSupported",
+    WorkloadLost: "WorkloadLost",
+}
+"""Problems that nothing mends, with the reason of the Failed condition."""
 
 
 class StatusUpdate(msgspec.Struct, frozen=True):
@@ -38,19 +43,20 @@ def status(
     now: datetime,
     *,
     runtime_revision: str = "",
+    workload_uid: str = "",
     workload_plugin: str = "",
     problem: PipelineError | str | None = None,
 ) -> StatusUpdate:
     """Fold what is known into the status.
 
-    `workload_plugin` is who built the workload, if that must be remembered; `problem` is why this pass could not write
-    what it wanted, in words for the user.
+    `workload_uid` is the workload's, where there is one; `workload_plugin` is who built it, if that must be
+    remembered; `problem` is why this pass could not write what it wanted, in words for the user.
     """
     old = job.status or TrainJobStatus()
     conditions = list(old.conditions or ())
     was_finished = job.is_finished
-    if isinstance(problem, RuntimeNotSupported) and not was_finished:
-        _set(conditions, _condition(FAILED, "True", RUNTIME_NOT_SUPPORTED, str(problem), now))
+    if isinstance(problem, PipelineError) and type(problem) in FINAL and not was_finished:
+        _set(conditions, _condition(FAILED, "True", FINAL[type(problem)], str(problem), now))
     if job.is_suspended:
         _set(conditions, _condition(SUSPENDED, "True", "Suspended", "TrainJob is suspended", now))
     elif is_true(conditions, SUSPENDED):
@@ -71,6 +77,7 @@ def status(
         state=state,
         message=message,
         runtime_revision=old.runtime_revision or runtime_revision or None,
+        workload_uid=workload_uid or old.workload_uid,
         workload_plugin=workload_plugin or old.workload_plugin,
     )
     return StatusUpdate(

@@ -24,6 +24,16 @@ PLUGINS_ANNOTATION = "trainwright.dev/plugins"
 """On a workload: the digest of the plugins from outside that it was last started with; absent when there were none."""
 
 
+GENERATION_ANNOTATION = "trainwright.dev/trainjob-generation"
+"""On a workload: the generation of the TrainJob that it was built from."""
+CHILDREN_ANNOTATION = "trainwright.dev/children"
+"""On a workload: the objects that belong beside it while it runs, if there are any."""
+LIFETIME_ANNOTATION = "trainwright.dev/ttl-seconds-after-finished"
+"""On a workload: how long after its end the operator deletes it. A workload never removes itself: its end would be
+missed by an operator that was away.
+"""
+
+
 class Watch(msgspec.Struct, frozen=True):
     """A kind that a plugin's objects live in. The operator watches it and may write it.
 
@@ -55,6 +65,8 @@ class WorkloadStatus(msgspec.Struct, frozen=True, kw_only=True):
     """No pod of it is left, so that it can be replaced without anybody losing work."""
     owns_claims: bool = False
     """It owns PersistentVolumeClaims that would be deleted with it, so that it must not be replaced."""
+    mend: Json | None = None
+    """A merge patch that it needs before anything else, such as one that takes away a time to live of its own."""
     restarts: int = 0
     message: str = ""
     """What it is doing or waiting for, in words. Empty leaves that to `jobs`."""

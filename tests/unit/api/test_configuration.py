@@ -19,7 +19,7 @@ def test_nothing_said_means_the_defaults(text: str) -> None:
     it = parse(text)
     assert it == Configuration()
     assert (it.webhook.port, it.metrics.bind_address, it.health.health_probe_bind_address) == (9443, ":8443", ":8081")
-    assert (it.client_connection.qps, it.client_connection.burst) == (50, 100)
+    assert (it.client_connection.qps, it.client_connection.burst) == (0, 100)
     assert it.leader_election is None
     assert not it.reports_progress
 

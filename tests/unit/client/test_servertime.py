@@ -6,7 +6,7 @@ from email.utils import formatdate
 
 import pytest
 
-from trainwright.client.ratelimit import RateLimited
+from trainwright.client.ratelimit import RateLimited, resource_of
 from trainwright.client.requests import Request
 from trainwright.client.servertime import ServerTime
 from trainwright.client.transport import Answer
@@ -80,3 +80,30 @@ async def test_a_burst_passes_at_once_and_then_so_many_a_second() -> None:
     for _ in range(3):
         await limited.send(Request("GET", "/"), deadline=1)
     assert waits == []
+
+
+async def test_each_kind_has_a_limit_of_its_own() -> None:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    limited = RateLimited(Echo(), qps=10.0, burst=1, now=lambda: 0.0, sleep=sleep)  # type: ignore[arg-type]
+    for path in ("/api/v1/namespaces/a/pods/x", "/apis/batch/v1/namespaces/a/jobs/x", "/apis/batch/v1/jobs"):
+        await limited.send(Request("GET", path), deadline=1)
+    assert waits == pytest.approx([0.1])  # of the second request for Jobs
+
+
+@pytest.mark.parametrize(
+    ("path", "resource"),
+    [
+        ("/api/v1/pods", "/pods"),
+        ("/api/v1/namespaces/ns/pods/x/log", "/pods"),
+        ("/api/v1/namespaces", "/namespaces"),
+        ("/api/v1/namespaces/ns", "/namespaces"),
+        ("/apis/batch/v1/namespaces/ns/jobs/x/status", "batch/jobs"),
+        ("/version", "version"),
+    ],
+)
+def test_a_path_tells_its_kind(path: str, resource: str) -> None:
+    assert resource_of(path) == resource

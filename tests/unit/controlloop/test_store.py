@@ -26,7 +26,7 @@ def store() -> Store[Thing]:
 def test_what_vanished_while_disconnected_is_reported_as_deleted() -> None:
     it = store()
     it.replace([thing("a"), thing("b")])
-    assert it.replace([thing("b")]) == [Delta(thing("a"), None)]
+    assert it.replace([thing("b")]) == [Delta(thing("a"), None, witnessed=False)]
     assert list(it) == [thing("b")]
 
 
@@ -34,7 +34,7 @@ def test_an_object_recreated_while_disconnected_is_gone_and_then_new() -> None:
     it = store()
     it.replace([thing("a", 1, "old")])
     assert it.replace([thing("a", 5, "new")]) == [
-        Delta(thing("a", 1, "old"), None),
+        Delta(thing("a", 1, "old"), None, witnessed=False),
         Delta(None, thing("a", 5, "new")),
     ]
 
@@ -89,7 +89,7 @@ def test_deltas_replayed_give_the_same_objects_and_the_index_agrees(history: lis
         result = getattr(it, action)(argument)
         for delta in result if isinstance(result, list) else [result] if result else []:
             if delta.new is None:
-                assert replayed.pop(delta.old.metadata.name) == delta.old
+                assert replayed.pop(delta.old.metadata.name).metadata.uid == delta.old.metadata.uid
             else:
                 assert replayed.get(delta.new.metadata.name) == delta.old
                 replayed[delta.new.metadata.name] = delta.new

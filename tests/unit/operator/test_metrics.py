@@ -74,7 +74,7 @@ async def test_a_jobs_life_is_counted_and_a_restart_does_not_count_it_again() ->
         await world.settle(30)
         ready = [{"name": "node", "ready": 1, "active": 1, "succeeded": 0, "failed": 0, "suspended": 0}]
         await world.change_status(JOB_SETS, "job", {"replicatedJobsStatus": ready, "restarts": 2})
-        await world.settle()
+        await world.settle(1.5)
         await world.finish_job_set()
         await world.settle()
         value = world.operator.metrics.registry.get_sample_value

@@ -292,7 +292,7 @@ async def test_a_workload_of_any_kind_is_suspended_and_resumed_and_built_again_w
             first = first or job["metadata"]["uid"]
             assert job["metadata"]["uid"] == first
         await world.remove(JOBS, "plain")
-        await world.settle(1)
+        await world.settle(2)
         job = world.get(JOBS, "plain")
         assert job["metadata"]["uid"] != first
         written = len(world.writes)

@@ -44,7 +44,8 @@ async def play(world: World, namespace: str, rule: Rule | None = None) -> tuple[
         for resource in KINDS
         for item in world.all(resource)
     }
-    text = re.sub(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", "<time>", json.dumps(state))
+    text = re.sub(r'"workloadUID": "[^"]*"', '"workloadUID": "<uid>"', json.dumps(state))
+    text = re.sub(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", "<time>", text)
     untimed: Json = json.loads(text.replace(f'"{namespace}"', '"<namespace>"'))
     return untimed, len(world.writes) - already
 

@@ -17,9 +17,11 @@ from trainwright.client.requests import Request
 from trainwright.client.transport import Answer
 from trainwright.operator import webhooks
 from trainwright.operator.admission import Admission
+from trainwright.operator.kinds import Kinds
 from trainwright.operator.metrics import OperatorMetrics
 from trainwright.operator.revisions import content_of, name_of
 from trainwright.operator.serving import Server
+from trainwright.operator.views import Views
 from trainwright.plugins import load
 from trainwright.schema.jsonobject import Json
 from trainwright.testing.faults import FaultyTransport
@@ -56,7 +58,7 @@ class Webhooks:
 @asynccontextmanager
 async def serving(world: World, client: Client) -> AsyncIterator[Webhooks]:
     metrics = OperatorMetrics()
-    app = webhooks.application(Admission(client, lambda: load(discovered={})), metrics)
+    app = webhooks.application(Admission(client, Views(), Kinds(load(discovered={}))), metrics)
     async with Server(app, "127.0.0.1:0") as server, aiohttp.ClientSession() as session:
         yield Webhooks(world, metrics, session, server.port)
 

@@ -236,10 +236,10 @@ def _itself(plugin: Any) -> Any:
 
 @asynccontextmanager
 async def started(**spec: Any) -> AsyncIterator[World]:
-    """A world in which the operator has just met a TrainJob named `job`."""
+    """A world in which the operator has met a TrainJob named `job`, and has said so."""
     async with World() as world:
         await world.add(TRAIN_JOBS, train_job(**spec))
-        await world.settle()
+        await world.settle(1.5)
         yield world
 
 

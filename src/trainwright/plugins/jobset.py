@@ -23,8 +23,8 @@ from trainwright.pipeline.podset import DATASET_INITIALIZER, MODEL_INITIALIZER, 
 from trainwright.pipeline.provenance import PLUGIN, Origin
 from trainwright.pipeline.steps import copy_spec, set_steps
 from trainwright.pipeline.typed import invalid_value, runtime_ref_text
-from trainwright.pipeline.workload import Watch, WorkloadStatus, end_of
-from trainwright.plugins.jobset.override_rules import validate_overrides
+from trainwright.pipeline.workload import LIFETIME_ANNOTATION, Watch, WorkloadStatus, end_of
+from trainwright.plugins.override_rules import validate_overrides
 from trainwright.schema.errors import FieldError
 from trainwright.schema.jsonobject import Json
 
@@ -41,6 +41,7 @@ class VolumeClaimPolicy(msgspec.Struct, frozen=True, gc=False):
 
 class JobSetSpec(msgspec.Struct, frozen=True, rename="camel"):
     suspend: bool | None = None
+    ttl_seconds_after_finished: int | None = None
     volume_claim_policies: list[VolumeClaimPolicy] | None = None
 
 
@@ -92,6 +93,8 @@ class JobSet:
         if info.annotations:
             metadata["annotations"] = dict(info.annotations)
         info.trace.follow(jobset)
+        if (seconds := spec.pop("ttlSecondsAfterFinished", None)) is not None:
+            metadata.setdefault("annotations", {})[LIFETIME_ANNOTATION] = str(seconds)
         info.trace.mark(Origin(PLUGIN, self.name, "build"))
         metadata["name"] = info.name
         info.came_from("metadata.name")
@@ -115,6 +118,7 @@ class JobSet:
             is_suspended=suspended,
             is_at_rest=suspended and not any(item.active or item.ready for item in jobs),
             owns_claims=bool(workload.spec.volume_claim_policies),
+            mend=_lifetime_taken_over(workload.spec.ttl_seconds_after_finished),
             restarts=workload.status.restarts,
         )
 
@@ -125,6 +129,16 @@ class JobSet:
         if initializer is not None and initializer.model is not None:
             yield from _initializer_faults(info, MODEL_INITIALIZER, "modelConfig")
         yield from validate_overrides(info, job, old)
+
+
+def _lifetime_taken_over(seconds: int | None) -> Json | None:
+    """The patch for a JobSet that would remove itself, as those of Kubeflow Trainer may."""
+    if seconds is None:
+        return None
+    return {
+        "metadata": {"annotations": {LIFETIME_ANNOTATION: str(seconds)}},
+        "spec": {"ttlSecondsAfterFinished": None},
+    }
 
 
 def _keep_immutable(info: Info, spec: Json) -> None:

@@ -1,5 +1,5 @@
-"""The command line: the only room that reads flags, files and the environment, and wires objects together.
+"""The command line: the only package that reads flags, files and the environment, and wires objects together.
 
-`main` names the commands and imports the module of a command only when it is called, so that `trainwright render` pays
-for no HTTP client and `trainwright --help` for nothing at all. Exit codes: 0 done, 1 refused or failed, 2 wrong usage.
+`main` has the table of commands and imports a command's module only when it is called, so that `trainwright render`
+loads no HTTP client. Exit codes: 0 success, 1 refused or failed, 2 wrong usage.
 """

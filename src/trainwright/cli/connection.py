@@ -1,4 +1,4 @@
-"""How a command reaches the local cluster: the kubeconfig in its directory, and sentences for what can go wrong."""
+"""How a command reaches the local cluster: by the kubeconfig in its directory, with messages for errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 async def connected(
     cluster: ClusterDirectory, on_warning: Callable[[str], None] | None = None
 ) -> AsyncIterator[Client]:
-    """A client of the local cluster that is up; what the server warns of goes to `on_warning`."""
+    """A client of the local cluster. The server's warnings go to `on_warning`."""
     if cluster.running_pid() is None:
         raise Failure(
             f"no local cluster is running on {cluster.path}; start one with: trainwright up --detach{cluster.flag()}"
@@ -30,12 +30,12 @@ async def connected(
 
 
 def carry_out(work: Coroutine[Any, Any, T]) -> T:
-    """Run a command's asynchronous part; what the API server refuses becomes the command's sentence."""
+    """Runs the asynchronous part of a command. An error of the API server becomes the command's message."""
     try:
         return asyncio.run(work)
     except Unreachable as error:
         raise Failure(f"the local cluster does not answer: {error}") from error
     except ApiError as error:
-        raise Failure(f"the API server refuses: {error}") from error
+        raise Failure(f"the API server refused the request: {error}") from error
     except ClientError as error:
         raise Failure(str(error)) from error

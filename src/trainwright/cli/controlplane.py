@@ -4,12 +4,12 @@ All of it lives in one process, yet operator, workload controllers and node meet
 HTTPS. Each gets a client, and what an administrator of a cluster would install beside it:
 
     operator    a configuration file's content, a serving certificate, its two sockets
-    node        a serving certificate, and the token by which it knows the API server when that asks for logs
-    API server  where the operator's webhook listens, in place of a Service's cluster IP
+    node        a serving certificate, and the token that authenticates the API server when it asks for logs
+    API server  the address of the operator's webhook, in place of a Service's cluster IP
 
-Sockets are bound and certificates issued first, so that nothing is told to a part after it has started. The process can
-be killed at any moment; pods run on under their supervisors, and the next control plane of the same directory adopts
-them. Asked to stop in order (SIGTERM, Ctrl-C) it ends the pods as well.
+Sockets are bound and certificates issued first, so that every part has all of its configuration when it starts. The
+process can be killed at any moment: pods keep running under their supervisors, and the next control plane of the same
+directory adopts them. On SIGTERM and Ctrl-C it ends the pods as well.
 
 `python -m trainwright.cli.controlplane` is what `up --detach` starts.
 """
@@ -63,7 +63,7 @@ POLL_SECONDS = 0.02
 
 
 class _Stopped(Exception):
-    """Somebody asked the control plane to end."""
+    """The control plane was asked to end."""
 
 
 def serve(cluster: ClusterDirectory, *, port: int, api_only: bool, ready: Callable[[], None]) -> None:
@@ -117,16 +117,14 @@ def _stop_signal() -> asyncio.Event:
 
 
 def _address_of_service(webhook: tuple[str, int], namespace: str, name: str, port: int) -> tuple[str, int] | None:
-    """Where a Service is on this machine. There is no proxy; the operator's Service is the only one that is called."""
+    """The address of a Service on this machine. There is no proxy; the operator's Service is the only one called."""
     return webhook if (namespace, name) == (SYSTEM_NAMESPACE, shipped.OPERATOR_SERVICE) else None
 
 
 async def _run(
     operator: Operator, workloads: Manager, node: LocalNode, ready: Callable[[], None], stopped: asyncio.Event
 ) -> None:
-    """Runs the API server's clients until `stopped`. `ready` is called when a TrainJob would be taken all the way to
-    its pods.
-    """
+    """Runs the API server's clients until `stopped`. `ready` is called when all of them are ready for a TrainJob."""
     node_ready = asyncio.Event()
 
     async def stop() -> None:

@@ -1,4 +1,4 @@
-"""`trainwright delete`: a TrainJob goes, and the command returns when nothing of it is left."""
+"""`trainwright delete`: deletes a TrainJob and returns when its JobSet and pods are deleted too."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def delete(name: str, directory: Path, namespace: str) -> int:
 
 
 async def delete_job(cluster: ClusterDirectory, client: Client, name: str, namespace: str) -> None:
-    """Delete the job; its JobSet and pods follow by their owner references. Returns when they are gone."""
+    """Deletes the job; garbage collection deletes its JobSet and pods. Returns when they are deleted."""
     await client.delete(TRAIN_JOBS, name, namespace)
     async with JobView(cluster, namespace, name) as view:
         try:

@@ -1,12 +1,12 @@
-"""Where a local cluster lives: one private directory with everything it keeps.
+"""The directory of a local cluster, with all of its state.
 
     kubeconfig          how to reach it, CA and token inline (0600)
     pid                 the control plane's process
-    control-plane.lock  held by the control plane while it lives; the kernel lets go of it when the process dies
+    control-plane.lock  locked by the control plane; the kernel unlocks it when the process dies
     control-plane.log   what a detached control plane printed
-    …                   the API server's store and the pods' records belong to those rooms
+    …                   the API server's store and the pods' directories
 
-Whether a control plane is alive is a question to the lock, never to the pid: a pid can be stale or somebody else's.
+The lock tells whether a control plane is alive, not the pid: a pid can be stale or belong to another process.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ClusterDirectory:
         self.log_file = self.path / "control-plane.log"
 
     def create(self) -> None:
-        """Make the directory, readable by its owner alone."""
+        """Makes the directory, readable only by its owner."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.path.chmod(0o700)
@@ -48,7 +48,7 @@ class ClusterDirectory:
             ) from error
 
     def running_pid(self) -> int | None:
-        """The control plane's process, 0 while it comes or goes, or None when none holds the lock."""
+        """The control plane's pid, 0 while it starts or ends, or None when nothing holds the lock."""
         try:
             handle = os.open(self.lock_file, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -63,9 +63,9 @@ class ClusterDirectory:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Be the control plane of this directory, and leave the pid there until the block ends.
+        """Takes the lock and writes the pid, which is removed at the end of the block.
 
-        The lock stays this process's to its very end, so that whoever waits for it finds the process gone.
+        The lock is held until the process has ended, so that a command that waits for it finds the process gone.
         """
         handle = os.open(self.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -86,7 +86,7 @@ class ClusterDirectory:
         )
 
     def flag(self) -> str:
-        """` --dir …` for a command to be typed, or nothing where the default already says it."""
+        """` --dir …` for a command in a message, or nothing for the default directory."""
         return "" if self.path == default_directory() else f" --dir {self.path}"
 
     def _read_pid(self) -> int | None:

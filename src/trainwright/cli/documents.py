@@ -1,9 +1,9 @@
-"""Kubernetes objects out of YAML or JSON files, each field with the line it stands on.
+"""Reads Kubernetes objects from YAML or JSON files, with the line of each field.
 
-In: file names, `-` for standard input. Out: `Document`s in the order they were read. What cannot be an object gets
-one message with file and line: broken YAML, a key given twice, a value JSON cannot hold, a document that is no
-Kubernetes object, input made to exhaust us (size, depth, aliases that multiply). Scalars mean what they mean to
-kubectl: `yes` is true, `0777` is octal, a date is a string.
+In: file names, `-` for standard input. Out: `Document`s in the order they were read. Errors have one message with file
+and line: broken YAML, a duplicate key, a value that JSON does not have, a document that is no Kubernetes object, input
+made to exhaust resources (size, depth, aliases that multiply). Scalars are read as kubectl reads them: `yes` is true,
+`0777` is octal, a date is a string.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ except ImportError:  # PyYAML built without libyaml: slower, same events
     from yaml import SafeLoader as _Loader  # type: ignore[assignment]
 
 MAX_BYTES = 4 * 1024 * 1024
-"""An API server takes 3 MiB in one request, so no file worth reading is larger than a few of those."""
+"""An API server accepts 3 MiB in one request, so no useful file is larger than a few of those."""
 MAX_DEPTH = 100
 MAX_NODES = 400_000
 MAX_DIGITS = 400
 
 
 class Place(NamedTuple):
-    """Where a node stands, and its children by key or position."""
+    """The line of a YAML node, and its children by key or position."""
 
     line: int
     children: dict[Any, Place]
@@ -61,7 +61,7 @@ class Document(NamedTuple):
         return f"{self.kind}/{self.name}" if self.name else self.kind
 
     def has(self, field: str) -> bool:
-        """Whether the file says anything at a field such as `spec.trainer.env[0].name`."""
+        """Whether the file has a field such as `spec.trainer.env[0].name`."""
         place = self.place
         for step in steps(field):
             if step not in place.children:
@@ -70,7 +70,7 @@ class Document(NamedTuple):
         return True
 
     def line(self, field: str) -> int:
-        """The line of a field, or of the nearest thing around it that is there."""
+        """The line of a field, or of the nearest enclosing field that the file has."""
         place = self.place
         for step in steps(field):
             child = place.children.get(step)
@@ -84,7 +84,7 @@ _STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 
 
 def steps(field: str) -> Iterator[str | int]:
-    """`spec.env[0].x` as `spec`, `env`, 0, `x`; what stands in brackets and is no number is a key with dots."""
+    """Splits `spec.env[0].x` into `spec`, `env`, 0, `x`. Text in brackets is a key that contains dots."""
     for bracketed, plain in _STEP.findall(field):
         if plain:
             yield plain
@@ -93,7 +93,7 @@ def steps(field: str) -> Iterator[str | int]:
 
 
 def read(files: Sequence[str]) -> list[Document]:
-    """Every object of every file; at least one, or it is a mistake."""
+    """Every object of every file. A file without an object is an error."""
     if not files:
         raise Failure("nothing to read: name a file with -f, or - for standard input", 2)
     if list(files).count("-") > 1:
@@ -105,7 +105,7 @@ def read(files: Sequence[str]) -> list[Document]:
 
 
 def parse_file(file: str) -> Iterator[tuple[Any, Place]]:
-    """Every document of a file as plain values, whatever they are."""
+    """Every document of a file as plain values."""
     shown = _shown(file)
     try:
         stream = sys.stdin.buffer if file == "-" else Path(file).open("rb")  # noqa: SIM115 - closed by the with below
@@ -154,7 +154,7 @@ def _objects(value: Any, place: Place, file: str) -> Iterator[tuple[Json, Place]
 
 
 def parse(data: bytes, file: str) -> Iterator[tuple[Any, Place]]:
-    """Each document of a YAML stream as JSON values, beside it the lines."""
+    """Each document of a YAML stream as JSON values, with the lines of its fields."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -175,7 +175,7 @@ def _syntax(error: yaml.YAMLError, file: str) -> str:
 
 
 class _Frame:
-    """A container under construction."""
+    """A mapping or list that is being built."""
 
     __slots__ = ("anchor", "children", "key", "key_line", "line", "merges", "value")
 
@@ -190,7 +190,7 @@ class _Frame:
 
 
 class _Builder:
-    """Turns parse events into values without recursion, so that depth is a limit of ours and not a crash."""
+    """Turns parse events into values without recursion, so that deep nesting reaches our limit and not Python's."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -304,7 +304,7 @@ def _resolve(text: str, tag: str | None, *, plain: bool) -> Any:
         if _FLOAT.fullmatch(text) or _UNHOLDABLE.fullmatch(text):
             number = float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
             if not isfinite(number):
-                raise ValueError(f"{text:.40} cannot be held by JSON")
+                raise ValueError(f"{text:.40} is not a JSON value")
             return int(number) if number.is_integer() and abs(number) < 2**53 else number
     return text
 

@@ -1,4 +1,4 @@
-"""`trainwright explain`: for each field of each rendered object its value, who set it, and the values that lost.
+"""`trainwright explain`: for each field of each rendered object its value, its origin, and the values it replaced.
 
 In: the files of `render`, and optionally the path of the fields to explain. Out: a tree for people, or JSON for
 programs with one entry for each scalar. Every field has exactly one origin: a line of the runtime's file, a field of
@@ -40,7 +40,7 @@ class Explained(NamedTuple):
     title: str
     fields: list[Field]
     removed: list[Field]
-    """What a layer set and a later one took away; `origin` is who took it."""
+    """A field that one layer set and a later one removed; `origin` is the later one."""
 
 
 def explain(
@@ -52,7 +52,7 @@ def explain(
     config: str | None = None,
     feature_gates: str | None = None,
 ) -> int:
-    """Print the provenance of every field, or of those under `path`."""
+    """Prints the origin of every field, or of those under `path`."""
     offline = Offline.of(files, namespace, config, feature_gates)
     if not offline.train_jobs:
         raise Failure(f"{', '.join(files)}: no TrainJob to explain")
@@ -72,7 +72,7 @@ def explain(
 
 
 def explain_job(offline: Offline, document: Document) -> Iterator[Explained]:
-    """Build one TrainJob with a trace and read the provenance of its objects."""
+    """Builds one TrainJob with a trace and returns the origins of its objects' fields."""
     job = admitted_job(offline, document)
     assert job.spec is not None
     runtime = offline.find_runtime(job.spec.runtime_ref, job.metadata.namespace)
@@ -91,7 +91,7 @@ def explain_job(offline: Offline, document: Document) -> Iterator[Explained]:
 
 
 def _trace_defaults(trace: Trace, runtime: Document, admitted: Json) -> None:
-    """Tell what the runtime's author wrote from what the schema filled in."""
+    """Tells the fields that the runtime's author wrote from those that the schema defaulted."""
     written, defaulted = _template(runtime.value), _template(admitted)
     trace.follow(written)
     trace.mark(Origin(RUNTIME, runtime.name, "spec.template"), written)
@@ -109,14 +109,16 @@ def _template(runtime: Json) -> Json:
 
 
 class _Sources:
-    """Finds the place in a file where an origin stands."""
+    """Finds the file and line of an origin."""
 
     def __init__(self, job: Document, runtime: Document) -> None:
         self.job = job
         self.runtime = runtime
 
     def of(self, origin: Origin, inner: str = "") -> PlacedOrigin:
-        """`inner` leads to an item of a list that was set as a whole: the list is the origin, the item has the line."""
+        """`inner` is the path of an item in a list that was set as a whole: the list is the origin, the item has the
+        line.
+        """
         if origin.layer == RUNTIME:
             return _in(self.runtime, origin, inner)
         if origin.layer in (TRAIN_JOB, OVERRIDE, PATCH):
@@ -171,7 +173,7 @@ def _identity(path: Sequence[str]) -> str:
 
 
 def _under(item: Explained, path: str | None) -> Explained | None:
-    """The part of an object that a path such as `spec.suspend`, `JobSet/x` or `JobSet/x.spec.suspend` means."""
+    """The part of an object that a path selects, such as `spec.suspend`, `JobSet/x` or `JobSet/x.spec.suspend`."""
     if not path:
         return item
     wanted, _, rest = path.partition(".") if "/" in path.split(".")[0].split("[")[0] else (item.title, "", path)

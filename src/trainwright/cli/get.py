@@ -1,4 +1,4 @@
-"""`trainwright get`: TrainJobs with what they wait for and how far they are, the runtimes there are, and the pods."""
+"""`trainwright get`: shows TrainJobs with what they wait for and their progress, runtimes, or pods."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What to do about an error, in one sentence.
+"""Hints: what to do about a validation error, in one sentence.
 
-The API server's words say what is wrong; a hint says how to go on. In: a field error and what is known around it.
-Out: a sentence, or nothing where the words say it all.
+The API server's message says what is wrong; a hint says what to do. In: a field error and its context. Out: a sentence,
+or nothing if the message says enough.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trainwright.schema.structural import StructuralSchema
 
 _HINTS: tuple[tuple[str, str], ...] = (
     ("field is immutable", "create a new TrainJob with the change: this field is fixed once the TrainJob exists"),
-    ("some validation rules were not checked", "mend the errors above first; more may follow"),
+    ("some validation rules were not checked", "fix the errors above first; more may follow"),
     ("must match RFC 1035 DNS label format", "use lower-case letters, digits and '-', beginning with a letter"),
     ("must not have reserved envs", "remove these variables: the framework's plugin sets them from the TrainJob"),
     ("is reserved for the XGBoost runtime", "remove this variable: the XGBoost plugin sets it from the TrainJob"),
@@ -39,13 +39,13 @@ _NOT_FOUND = re.compile(r'Runtime\.trainer\.kubeflow\.org "(.*)" not found')
 
 
 def hint(error: FieldError, runtime_names: Callable[[], Iterable[str]]) -> str:
-    """How to mend an error; `runtime_names` are those a TrainJob could name."""
+    """The hint for an error. `runtime_names` are the runtimes that a TrainJob could name."""
     if missing := _NOT_FOUND.search(error.detail):
         names = sorted(runtime_names())
         if missing[1] in names:
-            return "mend the runtime first: it is refused itself"
+            return "fix the runtime first: it is refused too"
         near = get_close_matches(missing[1], names, 1)
-        return f'did you mean "{near[0]}"?' if near else f"runtimes there are: {', '.join(names)}"
+        return f'did you mean "{near[0]}"?' if near else f"available runtimes: {', '.join(names)}"
     for phrase, advice in _HINTS:
         if phrase in error.detail:
             return advice
@@ -57,7 +57,7 @@ def hint(error: FieldError, runtime_names: Callable[[], Iterable[str]]) -> str:
 
 
 def near_field(schema: StructuralSchema, path: str) -> str:
-    """The field an unknown one was probably meant to be."""
+    """The known field that is most similar to an unknown one."""
     node: StructuralSchema | None = schema
     *parents, last = re.findall(r"[^.\[\]]+|\[[^\]]*\]", path)
     for step in parents:

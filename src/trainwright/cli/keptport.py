@@ -1,4 +1,4 @@
-"""Sockets that are bound before their servers run, so that others can be told the port.
+"""Sockets that are bound before their servers run, so that the port is known.
 
 A kept port stays the same over restarts of the control plane: running pods have it in their environment. In: the file
 that remembers it. Out: a socket bound to it on loopback. The first time, a port is chosen below those that the kernel
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def bind_kept_port(file: Path, purpose: str) -> socket.socket:
-    """A socket at the port of last time; at another one, said in the log, when somebody has taken it."""
+    """A socket at the port of last time, or at another one, with a warning in the log, if that is taken."""
     kept = _read(file)
     if kept is not None:
         try:
@@ -40,7 +40,7 @@ def bind_kept_port(file: Path, purpose: str) -> socket.socket:
         try:
             listener = bind(port)
         except OSError:
-            continue  # taken this very moment
+            continue  # taken since `free_port` looked
         file.write_text(f"{port}\n")
         return listener
 
@@ -56,7 +56,7 @@ def _read(file: Path) -> int | None:
 def bind(port: int = 0) -> socket.socket:
     """A socket bound on loopback that does not listen yet: until it does, connections are refused."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    # Connections of the last control plane may still wait for their end on this port.
+    # Connections of the last control plane may still be closing on this port.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((LOOPBACK, port))

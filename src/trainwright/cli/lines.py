@@ -1,7 +1,7 @@
-"""The ranks' lines, merged: one stream for each container of each pod, every line with its speaker in front.
+"""The output of all ranks, merged: one stream for each container of each pod, every line with its rank in front.
 
-A stream follows its container to the end. When the API server is lost in the middle it begins again where it stopped,
-by the time of the last line it printed, so that no line is lost and none is printed twice.
+A stream follows its container to the end. When the connection to the API server breaks, it continues from the time of
+the last line it printed, so that no line is lost and none is printed twice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RETRY_SECONDS = 0.3
 
 
 class LogLines:
-    """Prints the lines of the containers it is told of, until they end. `async with` it: leaving ends its streams."""
+    """Prints the lines of the containers it follows, until they end. Leaving `async with` ends its streams."""
 
     def __init__(self, cluster: ClusterDirectory, namespace: str, terminal: Terminal, *, follow: bool = True) -> None:
         self._cluster = cluster
@@ -34,7 +34,7 @@ class LogLines:
         """The last lines of every (pod, container)."""
 
     def follow(self, pods: list[Json]) -> None:
-        """Begin to follow every container that has started and is not followed yet."""
+        """Follows every container that has started and is not followed yet."""
         for pod in pods:
             status = pod.get("status", {})
             for container in status.get("initContainerStatuses", []) + status.get("containerStatuses", []):
@@ -46,7 +46,7 @@ class LogLines:
                     self._streams[key] = asyncio.create_task(stream, name=f"log of {'/'.join(key)}")
 
     async def drain(self, seconds: float | None = None) -> None:
-        """Wait until the streams of containers that have ended are read to the end."""
+        """Waits until all streams have been read to the end."""
         if self._streams:
             ended, _ = await asyncio.wait(self._streams.values(), timeout=seconds)
             for stream in ended:
@@ -82,7 +82,7 @@ class LogLines:
 
 
 class _Attributed:
-    """The lines of one container, and how far they have been printed."""
+    """The lines of one container, and the position up to which they have been printed."""
 
     def __init__(self, who: Speaker, terminal: Terminal, tail: deque[str]) -> None:
         self._who = who
@@ -90,13 +90,13 @@ class _Attributed:
         self._tail = tail
         self._last = ""
         self._at_last = 0
-        """How many lines carried the last time: several may share one."""
+        """The number of lines with the last timestamp: several may have the same one."""
         self._skip = 0
         self._own_lines = False
-        """A line that the launcher marked as a rank's own has been seen."""
+        """Whether the launcher has marked a line as a rank's own."""
 
     def resume(self) -> str | None:
-        """Make ready for a stream from the last time on, which will repeat the lines of that very time."""
+        """Prepares for a stream that starts at the last timestamp, and repeats the lines that have it."""
         self._skip = self._at_last
         return self._last or None
 
@@ -110,7 +110,7 @@ class _Attributed:
         self._at_last = self._at_last + 1 if stamp == self._last else 1
         self._last, self._skip = stamp, 0
         label, said = self._who.attribute(text)
-        if said != text and not self._own_lines:  # a rank's own last words are worth more than its launcher's
+        if said != text and not self._own_lines:  # a rank's last lines say more than its launcher's
             self._own_lines = True
             self._tail.clear()
         if said != text or not self._own_lines:

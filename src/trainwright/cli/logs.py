@@ -1,4 +1,4 @@
-"""`trainwright logs`: what a TrainJob's ranks printed, merged."""
+"""`trainwright logs`: the output of a TrainJob's ranks, merged."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The commands of `trainwright`: their names, flags and help.
 
-Each command is one entry of `COMMANDS`: what it is for, how its flags are declared, the function that does the work.
-The function's module is imported when the command is called and not before. A `Failure` becomes one line on standard
-error and an exit code.
+Each command is one entry of `COMMANDS`: its help, its flags, and the function that does the work. The function's module
+is imported only when the command is called. A `Failure` becomes one line on standard error and an exit code.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def _directory(parser: Arguments) -> None:
         type=Path,
         default=default_directory(),
         metavar="DIR",
-        help="where the local cluster keeps its state (default: trainwright in the XDG state directory)",
+        help="directory of the local cluster's state (default: trainwright in the XDG state directory)",
     )
 
 
@@ -51,14 +50,16 @@ def _up(parser: Arguments) -> None:
     parser.add_argument(
         "--port", type=_port, default=0, help="the API server's port (default: the last one, or a free one)"
     )
-    parser.add_argument("-d", "--detach", action="store_true", help="return as soon as a TrainJob can be created")
     parser.add_argument(
-        "--api-only", action="store_true", help="only the API server with its CRDs: no operator, no pods"
+        "-d", "--detach", action="store_true", help="start it in the background and return when it is ready"
+    )
+    parser.add_argument(
+        "--api-only", action="store_true", help="start only the API server with its CRDs: no operator, no pods"
     )
 
 
 def _run(parser: Arguments) -> None:
-    parser.add_argument("file", help="a file with one TrainJob and what it needs, or - for standard input")
+    parser.add_argument("file", help="a file with one TrainJob and the objects it needs, or - for standard input")
     _cluster(parser)
 
 
@@ -67,7 +68,7 @@ def _get(parser: Arguments) -> None:
     parser.add_argument(
         "kind", nargs="?", default="trainjobs", choices=kinds, help="trainjobs (default), runtimes or pods"
     )
-    parser.add_argument("name", nargs="?", help="only this one")
+    parser.add_argument("name", nargs="?", help="show only this one")
     parser.add_argument(
         "-o", "--output", choices=("table", "json"), default="table", help="how to show it (default: table)"
     )
@@ -76,7 +77,7 @@ def _get(parser: Arguments) -> None:
 
 def _logs(parser: Arguments) -> None:
     parser.add_argument("name", help="the TrainJob")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on until the TrainJob ends")
+    parser.add_argument("-f", "--follow", action="store_true", help="follow the output until the TrainJob ends")
     _cluster(parser)
 
 
@@ -93,9 +94,9 @@ def _files(parser: Arguments) -> None:
         action="append",
         required=True,
         metavar="FILE",
-        help="YAML or JSON with TrainJobs and runtimes, - for standard input; may be given again",
+        help="YAML or JSON with TrainJobs and runtimes, - for standard input; may be repeated",
     )
-    parser.add_argument("-n", "--namespace", metavar="NS", help="the namespace of objects that name none")
+    parser.add_argument("-n", "--namespace", metavar="NS", help="namespace of objects that name none")
     parser.add_argument("--config", metavar="FILE", help="the operator's configuration")
     parser.add_argument("--feature-gates", metavar="GATE=BOOL,…", help="such as TrainJobStatus=true")
 
@@ -114,7 +115,7 @@ def _validate(parser: Arguments) -> None:
 
 def _explain(parser: Arguments) -> None:
     parser.add_argument(
-        "path", nargs="?", metavar="PATH", help="only what is under this field, such as spec.replicatedJobs"
+        "path", nargs="?", metavar="PATH", help="show only this field and those under it, such as spec.replicatedJobs"
     )
     _files(parser)
     parser.add_argument("-o", "--output", choices=("tree", "json"), default="tree", help="how to print (default: tree)")
@@ -129,11 +130,9 @@ def _plugins(parser: Arguments) -> None:
 
 
 def _operator(parser: Arguments) -> None:
+    parser.add_argument("--config", type=Path, metavar="FILE", help="the operator's configuration file")
     parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="the operator's configuration (default: all defaults)"
-    )
-    parser.add_argument(
-        "--kubeconfig", type=Path, metavar="FILE", help="how to reach the cluster (default: the pod's own way)"
+        "--kubeconfig", type=Path, metavar="FILE", help="kubeconfig file (default: the service account of the pod)"
     )
     parser.add_argument("--feature-gates", default="", metavar="GATE=BOOL,…", help="such as TrainJobStatus=true")
 
@@ -150,34 +149,37 @@ COMMANDS = (
         "up", "start a local cluster: an API server, the operator, and a node that runs pods as processes", _up, "up:up"
     ),
     Command("down", "stop the local cluster and every process of its pods", _directory, "up:down"),
-    Command("status", "say whether the local cluster runs and how to reach it", _directory, "up:status"),
+    Command("status", "show whether the local cluster runs and how to reach it", _directory, "up:status"),
     Command(
         "run",
-        "run a TrainJob and follow it to its end, on the cluster that is up or on one of its own",
+        "run a TrainJob and follow it to its end, on the local cluster or on a new one for this run",
         _run,
         "run:run",
     ),
-    Command("get", "show TrainJobs with what they wait for, the runtimes there are, or the pods", _get, "get:get"),
-    Command("logs", "print what a TrainJob's ranks printed, each line with its rank in front", _logs, "logs:logs"),
-    Command("delete", "delete a TrainJob and wait until nothing of it is left", _delete, "delete:delete"),
+    Command("get", "show TrainJobs with what they wait for, runtimes, or pods", _get, "get:get"),
+    Command("logs", "print the output of a TrainJob's ranks, each line with its rank in front", _logs, "logs:logs"),
+    Command("delete", "delete a TrainJob and wait until its processes have ended", _delete, "delete:delete"),
     Command(
-        "render", "print every object a cluster would get for a TrainJob, with no cluster", _render, "render:render"
+        "render",
+        "print the objects that a cluster would get for a TrainJob, without a cluster",
+        _render,
+        "render:render",
     ),
     Command(
         "validate",
-        "say every reason a TrainJob or runtime would be refused, with no cluster",
+        "list every reason for which a TrainJob or runtime would be refused, without a cluster",
         _validate,
         "validate:validate",
     ),
     Command(
         "explain",
-        "say why each field of each rendered object has its value, with no cluster",
+        "show where the value of each rendered field comes from, without a cluster",
         _explain,
         "explain:explain",
     ),
     Command(
         "plugins",
-        "list the plugins, where each is from and what it does, with what is broken and why",
+        "list the plugins with their source, order and extension points, and errors of broken ones",
         _plugins,
         "plugins:plugins",
     ),
@@ -202,7 +204,7 @@ def parser() -> Arguments:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; a user's mistake ends in one sentence."""
+    """Runs one command. An error ends in one message."""
     flags = vars(parser().parse_args(argv))
     module, function = flags.pop("work").split(":")
     try:

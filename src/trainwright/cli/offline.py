@@ -1,7 +1,7 @@
-"""A cluster made of files: what `render`, `validate` and `explain` look things up in.
+"""A cluster made of files, for `render`, `validate` and `explain`.
 
-In: documents, a namespace, a configuration file and feature gates. Out: runtimes and TrainJobs sorted apart, the
-runtime behind a reference (from the files, else from those that ship), and the answer that an API server with our
+In: documents, a namespace, a configuration file and feature gates. Out: the runtimes and TrainJobs among them, the
+runtime that a TrainJob names (from the files, else from those that ship), and the answer that an API server with our
 webhooks would give to each document.
 """
 
@@ -31,7 +31,7 @@ SHIPPED = Path(__file__).parent.parent / "manifests" / "runtimes"
 
 
 class Offline:
-    """The objects of some files, and the rules to judge them by."""
+    """The objects of some files, and the rules to validate them by."""
 
     def __init__(self, documents: Sequence[Document], namespace: str, framework: Framework) -> None:
         self.framework = framework
@@ -63,11 +63,11 @@ class Offline:
         config: str | None = None,
         feature_gates: str | None = None,
     ) -> Offline:
-        """Read everything there is to read."""
+        """Reads all files."""
         return cls(read(files), namespace or "default", framework_of(config, feature_gates))
 
     def find_runtime(self, ref: RuntimeRef, namespace: str) -> Document | None:
-        """The runtime a TrainJob names: of the files, else of those that ship."""
+        """The runtime that a TrainJob names: from the files, else from those that ship."""
         home = namespace if ref.kind == "TrainingRuntime" else ""
         for document in self.runtimes:
             place = document.value["metadata"].get("namespace", "") if home else ""
@@ -76,13 +76,13 @@ class Offline:
         return shipped_runtime(ref.name) if ref.kind == "ClusterTrainingRuntime" else None
 
     def answer_runtime(self, document: Document) -> Answer:
-        """What an API server would say to a runtime."""
+        """The answer of an API server to a runtime."""
         if id(document.value) not in self._answers:
             self._answers[id(document.value)] = admit_runtime(document.value, schema_for(document.kind))
         return self._answers[id(document.value)]
 
     def answer_train_job(self, document: Document, value: Json | None = None, old: Json | None = None) -> Answer:
-        """What an API server would say to a TrainJob, or to `value` as an update of `old`."""
+        """The answer of an API server to a TrainJob, or to `value` as an update of `old`."""
         lookup = Lookup(self._typed_runtime, self.observed)
         new = document.value if value is None else value
         return admit_trainjob(new, old, schema_for(TRAIN_JOB), lookup, self.framework, self.now)
@@ -92,12 +92,12 @@ class Offline:
         if document is None:
             return None
         answer = self.answer_runtime(document)
-        # A runtime that would be refused does not exist for a TrainJob; why is said where the runtime is judged.
+        # A runtime that would be refused does not exist for a TrainJob. The reason is reported with the runtime.
         return None if answer.messages else runtime_from(answer.value)
 
 
 def shipped_runtime(name: str) -> Document | None:
-    """The runtime of this name that comes with Trainwright; its file is named like it."""
+    """The shipped runtime of this name, which is also its file's name."""
     if name not in shipped_runtime_names():
         return None
     file = f"trainwright/manifests/runtimes/{name}.yaml"
@@ -110,7 +110,7 @@ def shipped_runtime_names() -> list[str]:
 
 
 def _check_version(document: Document) -> None:
-    """An object of our group is one we know, or a mistake; other groups are none of our business."""
+    """Refuses objects of our group that have an unknown kind or version. Objects of other groups pass."""
     version, where = document.value["apiVersion"], f"{document.file}:{document.place.line}"
     known = (TRAIN_JOB, *RUNTIME_KINDS)
     if version.split("/")[0] == GROUP and (version != API_VERSION or document.kind not in known):
@@ -122,7 +122,7 @@ def _check_version(document: Document) -> None:
 
 
 def _check_metadata(document: Document) -> None:
-    """No server could even read metadata of other types; YAML makes numbers and booleans out of unquoted text."""
+    """Refuses metadata that is not text. YAML reads unquoted numbers and booleans so, and no server can decode them."""
     metadata = document.value.get("metadata") or {}
     if not metadata.get("name"):
         raise Failure(f"{document.file}:{document.line('metadata')}: the {document.kind} has no metadata.name")

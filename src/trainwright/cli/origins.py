@@ -1,4 +1,4 @@
-"""Provenance for people: each origin as a phrase, and an object as a tree with the phrases beside it."""
+"""Origins as text: each origin as a phrase, and an object as a tree with the phrases beside its fields."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _COLUMN = 72
 
 
 class PlacedOrigin(NamedTuple):
-    """An origin with its place in a file, where it has one."""
+    """An origin, with its file and line if it has them."""
 
     layer: str
     name: str
@@ -51,7 +51,7 @@ def describe(source: PlacedOrigin) -> str:
 
 
 class Tree:
-    """One object, field by field, with its origins in a column of their own."""
+    """One object, field by field, with the origins in a second column."""
 
     def __init__(self, title: str, fields: Sequence[Field], removed: Sequence[Field]) -> None:
         self.title = title
@@ -80,7 +80,7 @@ class Tree:
 
 
 def _branch(path: str) -> list[str]:
-    """The steps of a path, a list's position joined to the list."""
+    """The steps of a path, with list positions joined to the list."""
     branch: list[str] = []
     for step in steps(path):
         if isinstance(step, int) and branch:

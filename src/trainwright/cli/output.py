@@ -1,6 +1,6 @@
 """Objects as text: YAML as `kubectl` prints it, or JSON.
 
-In: objects. Out: text with sorted keys, so that the same object is the same bytes whatever path it came by (I9).
+In: objects. Out: text with sorted keys: the same object is always the same bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ except ImportError:  # PyYAML built without libyaml: slower, same text
 
 
 class _Dumper(_Base):
-    """No anchors, and text of several lines as a block that can be read."""
+    """Writes no anchors, and text of several lines as a block."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -35,7 +35,7 @@ _Dumper.add_representer(str, _text)
 
 
 def to_yaml(objects: Sequence[Json]) -> str:
-    """A YAML stream, one document for each object; nothing for none."""
+    """A YAML stream with one document for each object; empty if there are none."""
     if not objects:
         return ""
     return yaml.dump_all(

@@ -1,4 +1,4 @@
-"""What a training says of its own progress (`status.trainerStatus`), in few words, and no oftener than one can read.
+"""A job's progress (`status.trainerStatus`) as one line, shown every few seconds at most.
 
 In: a TrainJob as the API serves it. Out: `42 %, 2m left, loss=0.123`, or nothing when it has reported nothing.
 """
@@ -37,9 +37,9 @@ def _duration(seconds: int) -> str:
 
 
 class ProgressLines:
-    """Which reports are shown while a job is followed: the first at once, then the latest every few seconds.
+    """Selects the reports to show while a job is followed: the first at once, then the latest every few seconds.
 
-    Times are of one clock that only goes forward.
+    Times are from a monotonic clock.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class ProgressLines:
         self._next = 0.0
 
     def line(self, job: Json, now: float, *, last: bool = False) -> str | None:
-        """What to show now, if anything. The last report of a job is shown however soon it comes."""
+        """The line to show now, if any. The last report of a job is always shown."""
         text = progress_of(job)
         if not text or text == self._shown or (now < self._next and not last):
             return None
@@ -55,6 +55,6 @@ class ProgressLines:
         return text
 
     def wait(self, job: Json, now: float) -> float | None:
-        """Seconds until there is a line to show that is held back now; None when there is none."""
+        """Seconds until a line that is held back now may be shown; None when there is none."""
         text = progress_of(job)
         return max(0.0, self._next - now) if text and text != self._shown else None

@@ -1,7 +1,7 @@
-"""Whose line is it? Every line a pod prints, with the rank that printed it in front.
+"""The rank that printed a line.
 
 A pod is one node of the training and may run several ranks. `torchrun --tee` marks each line with the local rank
-(`[default1]:…`); a node with one process is its rank. Where neither tells, the node's name stands in front.
+(`[default1]:…`); a node with one process has one rank. Otherwise the line gets the node's name.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class Speaker(NamedTuple):
     label: str
     node: int | None
     processes: int | None
-    """How many ranks the pod runs, where that is known before it starts."""
+    """The number of ranks that the pod runs, if it is known before the pod starts."""
 
     def attribute(self, line: str) -> tuple[str, str]:
-        """Who said it, and what was said."""
+        """The label of the line, and the line without the launcher's mark."""
         if self.node is not None and (mark := TEE_MARK.match(line)) and self.processes:
             return f"rank {self.node * self.processes + int(mark[1])}", line[mark.end() :]
         if self.node is not None and self.processes == 1:
@@ -41,7 +41,7 @@ def speaker(pod: Json) -> Speaker:
 
 
 def _processes(pod: Json) -> int | None:
-    """Ranks per pod: torchrun's own variable where it is a number, one where nothing says otherwise."""
+    """Ranks per pod: the value of torchrun's variable if that is a number, one if it is not set."""
     for container in pod["spec"].get("containers", []):
         for variable in container.get("env", []):
             if variable["name"] == "PET_NPROC_PER_NODE":

@@ -1,7 +1,7 @@
-"""`trainwright render`: the objects a cluster would get for a TrainJob, without a cluster.
+"""`trainwright render`: prints the objects that a cluster would get for a TrainJob, without a cluster.
 
-In: files with TrainJobs and, where they do not ship, runtimes. Out: the child objects on standard output, secrets
-shown as `<generated>`; warnings on standard error. What an API server would refuse is refused here too, in its words.
+In: files with TrainJobs and, unless they ship, their runtimes. Out: the child objects on standard output, with secrets
+as `<generated>`; warnings on standard error. Files that an API server would refuse are refused with its message.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def render(
     config: str | None = None,
     feature_gates: str | None = None,
 ) -> int:
-    """Print the objects of every TrainJob in the files."""
+    """Prints the objects of every TrainJob in the files."""
     offline = Offline.of(files, namespace, config, feature_gates)
     if not offline.train_jobs:
         raise Failure(f"{', '.join(files)}: no TrainJob to render")
@@ -51,7 +51,7 @@ def render(
 
 
 def check_runtime(offline: Offline, document: Document) -> None:
-    """Refuse a runtime that an API server would refuse; say what it would warn of."""
+    """Fails for a runtime that an API server would refuse; prints its warnings."""
     answer = offline.answer_runtime(document)
     if answer.messages:
         raise Failure(_refusal(document, answer.messages))
@@ -79,7 +79,7 @@ def admitted_job(offline: Offline, document: Document) -> TrainJob:
 
 
 def plan_of(offline: Offline, job: TrainJob, document: Document, trace: Tracer = NO_TRACE) -> Plan:
-    """What the operator would write for this TrainJob into an empty cluster."""
+    """The objects that the operator would write for this TrainJob into an empty cluster."""
     assert job.spec is not None
     runtime = offline.find_runtime(job.spec.runtime_ref, job.metadata.namespace)
     assert runtime is not None  # admission has found it

@@ -1,8 +1,8 @@
-"""`trainwright run`: one TrainJob from a file to its end, on this machine.
+"""`trainwright run`: runs one TrainJob from a file to its end, on this machine.
 
-The way of a run: read the documents; use the cluster that is up or start one for the time of the run; look whether the
-runtime exists; create what the file holds; follow the job phase by phase with the ranks' lines in between; say how it
-ended and how long each part took. Ctrl-C deletes the job and waits until nothing of it is left.
+A run: read the documents; use the cluster that is up or start one for the run; check that the runtime exists; create
+the file's objects; follow the job phase by phase with the ranks' output in between; say how it ended and how long each
+part took. Ctrl-C deletes the job and waits until its processes have ended.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def run(file: str, directory: Path, namespace: str) -> int:
 
 @contextmanager
 def _cluster_for_the_run(cluster: ClusterDirectory, terminal: Terminal, watch: Stopwatch) -> Iterator[None]:
-    """The cluster that is up, left as it is; or one started here, and stopped if it is still the same."""
+    """Uses the cluster that is up, or starts one and stops it at the end."""
     if cluster.running_pid() is not None:
         yield
         return
@@ -66,7 +66,7 @@ def _cluster_for_the_run(cluster: ClusterDirectory, terminal: Terminal, watch: S
 
 
 class Stopwatch:
-    """How long each part took, in order."""
+    """Measures how long each part took."""
 
     def __init__(self) -> None:
         self._begin = self._lap = time.monotonic()
@@ -83,7 +83,7 @@ class Stopwatch:
 
 
 class _Run:
-    """One TrainJob on its way."""
+    """The run of one TrainJob."""
 
     def __init__(self, cluster: ClusterDirectory, submission: Submission, terminal: Terminal, watch: Stopwatch) -> None:
         self._cluster = cluster
@@ -115,12 +115,12 @@ class _Run:
     def _interrupt(self) -> None:
         self._interrupts += 1
         self._view.announce()
-        if self._interrupts == 2:  # asked twice: do not even wait for the clean-up
+        if self._interrupts == 2:  # the second time, do not wait for the clean-up
             for task in asyncio.all_tasks():
                 task.cancel()
 
     async def _make_way(self, client: Client) -> None:
-        """A finished job of the same name is replaced; one that still runs is somebody's work."""
+        """Deletes a finished job of the same name. Fails if one is still running."""
         try:
             old = await client.get(TRAIN_JOBS, self._name, self._namespace)
         except NotFound:
@@ -149,7 +149,7 @@ class _Run:
             return 1
 
     async def _phases(self, view: JobView, lines: LogLines) -> Phase | None:
-        """Show phase after phase, and progress, until the last one; None when the user asked to stop."""
+        """Shows phases and progress. Returns the last phase, or None when the user interrupted."""
         shown: Phase | None = None
         progress = ProgressLines()
         lost = started = False
@@ -178,11 +178,12 @@ class _Run:
 
     def _away(self) -> str:
         return (
-            f"the control plane is away; training goes on. Start it with: trainwright up --detach{self._cluster.flag()}"
+            f"the control plane does not answer; training continues. Start it with: trainwright up --detach"
+            f"{self._cluster.flag()}"
         )
 
     async def _news(self, view: JobView, seconds: float | None) -> None:
-        """Returns when there may be something new to show: the view changed, or so many seconds have passed."""
+        """Returns when there may be something new to show: the view changed, or the seconds have passed."""
         try:
             async with asyncio.timeout(seconds):
                 await view.changed()

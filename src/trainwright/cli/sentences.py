@@ -1,7 +1,7 @@
-"""Where objects become sentences: what a TrainJob is doing, and what it waits for.
+"""The state of a TrainJob as a sentence: what it is doing, and what it waits for.
 
-In: a TrainJob, its JobSet and its pods as the API serves them. Out: one `Phase`, a short name with a sentence. Nothing
-here asks the API or the clock, so that `run`, `get` and whatever comes later say the same words about the same state.
+In: a TrainJob, its JobSet and its pods as the API serves them. Out: one `Phase`, a name and a sentence. Pure, so that
+`run` and `get` say the same about the same state.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def condition(obj: Json, kind: str) -> Json | None:
 
 
 def phase_of(job: Json, jobset: Json | None, pods: list[Json]) -> Phase:
-    """The phase of a TrainJob with the reason for whatever it waits for."""
+    """The phase of a TrainJob, with what it waits for."""
     for kind in ("Complete", "Failed"):
         if found := condition(job, kind):
             return Phase(kind, found.get("message") or found.get("reason", ""))
@@ -68,7 +68,7 @@ def expected_pods(jobset: Json) -> int:
 
 
 def _waiting_for_dependencies(jobset: Json, pods: list[Json]) -> str:
-    """What the first replicated job without pods depends on."""
+    """What the first replicated job without pods waits for."""
     begun = {pod["metadata"].get("labels", {}).get(REPLICATED_JOB) for pod in pods}
     for job in jobset["spec"].get("replicatedJobs", []):
         if job["name"] not in begun and (needs := job.get("dependsOn")):
@@ -78,13 +78,13 @@ def _waiting_for_dependencies(jobset: Json, pods: list[Json]) -> str:
 
 
 def waiting_reason(pod: Json) -> str:
-    """Why a pod does not run yet, or nothing when it does or has."""
+    """Why a pod does not run yet; empty if it runs or has run."""
     if phase_name(pod) != "Pending":
         return ""
     status = pod.get("status", {})
     for item in status.get("conditions", []):
         if item["type"] == "PodScheduled" and item["status"] == "False":
-            return item.get("message") or "no node takes it yet"
+            return item.get("message") or "no node fits it yet"
     for container in status.get("initContainerStatuses", []) + status.get("containerStatuses", []):
         waiting = container.get("state", {}).get("waiting")
         if waiting:
@@ -94,7 +94,7 @@ def waiting_reason(pod: Json) -> str:
 
 
 def failed_containers(pods: list[Json]) -> list[tuple[Json, str, str]]:
-    """The containers that ended badly, first to fail first: pod, container, and how it ended."""
+    """The containers that failed, in the order they did: pod, container, and how it ended."""
     failures: list[tuple[str, Json, str, str]] = []
     for pod in pods:
         for container in pod.get("status", {}).get("initContainerStatuses", []) + pod.get("status", {}).get(
@@ -128,7 +128,7 @@ def name_of(obj: Json) -> str:
 
 
 def label_of(pod: Json) -> str:
-    """What a person calls a pod: `node-0`, or the initializer's name."""
+    """A short name for a pod: `node-0`, or the initializer's name."""
     labels = pod["metadata"].get("labels", {})
     job = labels.get(REPLICATED_JOB) or name_of(pod)
     index = labels.get(COMPLETION_INDEX)

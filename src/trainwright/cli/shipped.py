@@ -1,4 +1,4 @@
-"""The objects that come with the package, as the local cluster installs them: what kustomize does in a real one."""
+"""The objects that ship with the package, as the local cluster installs them. In a real cluster kustomize does this."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainwright.schema.jsonobject import Json
 
 OPERATOR_SERVICE = "kubeflow-trainer-controller-manager"
 UNCHECKED = {WEBHOOK_VALIDATION: "disabled"}
-"""Shipped runtimes are ours: they may be installed before the operator can be asked about them."""
+"""Shipped runtimes are installed before the operator's webhook runs, so they are not validated by it."""
 
 
 def runtimes() -> Iterator[Json]:

@@ -1,7 +1,7 @@
-"""What a user hands to `trainwright run`: one TrainJob, and the objects that go with it.
+"""The input of `trainwright run`: one TrainJob, and the objects that go with it.
 
-In: a file. Out: a `Submission` that knows whether its runtime exists and how to bring itself into the API: the other
-objects first and by server-side apply, so that running the file again updates them; the TrainJob last and by create.
+In: a file. Out: a `Submission`, which checks that its runtime exists and creates the objects: the others first and by
+server-side apply, so that running the file again updates them; the TrainJob last and by create.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FIELD_MANAGER = "trainwright-run"
 
 
 class Submission:
-    """One TrainJob with its companions, not yet in the API."""
+    """One TrainJob and its companions, to be created."""
 
     def __init__(self, job: Json, companions: list[Json], namespace: str) -> None:
         self.job = job
@@ -30,7 +30,7 @@ class Submission:
         return name_of(self.job)
 
     async def check_runtime(self, client: Client) -> None:
-        """Refuse a job whose runtime is neither in the API nor in the file, with the list of those there are."""
+        """Fails if the job's runtime is neither in the API nor in the file; the message lists the runtimes."""
         reference = (self.job.get("spec") or {}).get("runtimeRef") or {}
         name, kind = reference.get("name"), reference.get("kind", CLUSTER_TRAINING_RUNTIMES.kind)
         if not name or any(other["kind"] == kind and name_of(other) == name for other in self.companions):
@@ -44,8 +44,8 @@ class Submission:
             f"\n  {found}: {', '.join(sorted(map(name_of, items))) or 'none'}" for found, items in there.items()
         )
         raise Failure(
-            f'TrainJob {self.name} names a runtime that is not there: no {kind} named "{name}"'
-            f"{f' in namespace {self.namespace}' if kind == TRAINING_RUNTIMES.kind else ''}. There are:{listed}"
+            f'TrainJob {self.name} names a runtime that does not exist: there is no {kind} named "{name}"'
+            f"{f' in namespace {self.namespace}' if kind == TRAINING_RUNTIMES.kind else ''}. Available:{listed}"
         )
 
     async def create(self, client: Client) -> None:
@@ -66,7 +66,7 @@ class Submission:
             raise Failure(f"TrainJob {self.name}: {error}") from error
 
     async def _resource_of(self, client: Client, obj: Json) -> Resource:
-        """The served type of an object, as discovery tells it."""
+        """The resource of an object's kind, from discovery."""
         group, _, version = obj["apiVersion"].rpartition("/")
         path = f"/apis/{group}/{version}" if group else f"/api/{version}"
         try:

@@ -1,6 +1,6 @@
-"""What a person sees: lines with a coloured speaker in front, phases in bold, plain text where nobody looks.
+"""Output for people: lines with a coloured rank in front, phases in bold.
 
-Colours appear on a terminal only; in a pipe every line is plain, so that tests and logs read the same words.
+Colours appear only on a terminal; in a pipe every line is plain text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Terminal:
         self._colours: dict[str, str] = {}
 
     def line(self, who: str, text: str) -> None:
-        """One line of a rank's output. Control characters of the training's own are left to the terminal."""
+        """Prints one line of a rank's output. Its own control characters are passed on."""
         colour = self._colours.setdefault(who, COLOURS[len(self._colours) % len(COLOURS)])
         self._console.print(Text.assemble((f"[{who}] ", colour), Text(text)), markup=False)
 
@@ -36,7 +36,7 @@ class Terminal:
         self._console.print(Text.assemble(("Warning: ", "bold yellow"), sentence))
 
     def table(self, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-        """Columns as wide as their longest cell; the last one takes what is left."""
+        """Prints a table. Columns are as wide as their longest cell; the last one takes the rest."""
         widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
         for number, row in enumerate([head, *rows]):
             cells = "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

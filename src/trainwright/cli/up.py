@@ -1,8 +1,8 @@
-"""`up`, `down` and `status`: the life of the local control plane's process.
+"""`up`, `down` and `status`: start, stop and show the local control plane.
 
-`up` serves in this process until it is told to stop. `up --detach` starts the same control plane as its own process
-and waits on a pipe for one line: `ready`, or the sentence that says why not. `down` asks the process to end and waits
-until its lock is free, which is when everything it started has ended.
+`up` serves in this process until it is told to stop. `up --detach` starts the same control plane as a process of its
+own and waits on a pipe for one line: `ready`, or an error message. `down` asks the process to end and waits until its
+lock is free, which is when everything it started has ended.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def up(directory: Path, port: int, detach: bool, api_only: bool) -> int:
 
 
 def start(cluster: ClusterDirectory, *, port: int = 0, api_only: bool = False) -> int:
-    """Start a detached control plane and return its pid once a TrainJob can be created."""
+    """Starts a detached control plane and returns its pid when a TrainJob can be created."""
     cluster.create()
     running = cluster.running_pid()
     if running is not None:
@@ -73,7 +73,7 @@ def start(cluster: ClusterDirectory, *, port: int = 0, api_only: bool = False) -
 
 
 def _read_line(descriptor: int, seconds: float) -> str | None:
-    """One line from a pipe: empty when the writer died without a word, None when time ran out."""
+    """One line from a pipe: empty when the writer died without writing one, None after the timeout."""
     import select
 
     deadline, text = time.monotonic() + seconds, b""
@@ -99,11 +99,11 @@ def down(directory: Path) -> int:
 
 
 def stop(cluster: ClusterDirectory) -> None:
-    """End the control plane and wait until it has let go of the directory."""
+    """Ends the control plane and waits until it has released the directory."""
     pid = cluster.running_pid()
     if pid is None:
         return
-    if pid:  # otherwise it is on its way already
+    if pid:  # otherwise it is ending already
         os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + STOP_SECONDS
     while cluster.running_pid() is not None:

@@ -1,8 +1,8 @@
-"""`trainwright validate`: every reason an API server would refuse these files, at once, without one.
+"""`trainwright validate`: prints every reason for which an API server would refuse these files, without a cluster.
 
-In: files, and optionally a merge patch that is judged as an update of the TrainJob. Out: for each document the
-server's message word for word, then each fault with its place and a hint; warnings; a summary. Exit code 0 when
-everything is admitted, 1 when anything is refused.
+In: files, and optionally a merge patch that is validated as an update of the TrainJob. Out: for each document the
+server's message, then each error with its file, line and a hint; warnings; a summary. Exit code 0 when everything is
+admitted, 1 when anything is refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def validate(
     config: str | None = None,
     feature_gates: str | None = None,
 ) -> int:
-    """Judge every document; print what was found."""
+    """Validates every document and prints the result."""
     offline = Offline.of(files, namespace, config, feature_gates)
     if not offline.runtimes and not offline.train_jobs:
         raise Failure(f"{', '.join(files)}: no TrainJob and no runtime to validate")
@@ -45,9 +45,9 @@ def validate(
             offline, document, offline.answer_train_job(document, update, stored), f" updated by {patch}"
         )
     for document in offline.ignored:
-        print(f"{document.file}: document {document.number}, {document.title}: not judged, it is none of ours")
-    judged = len(offline.runtimes) + len(offline.train_jobs) + (patch is not None)
-    print(f"{judged} judged, {refused} refused" if refused else f"{judged} judged, all admitted")
+        print(f"{document.file}: document {document.number}, {document.title}: not validated, it is of another API")
+    count = len(offline.runtimes) + len(offline.train_jobs) + (patch is not None)
+    print(f"{count} validated, {refused} refused" if refused else f"{count} validated, all admitted")
     return 1 if refused else 0
 
 
@@ -65,7 +65,7 @@ def _read_patch(file: str) -> Json:
 
 
 def _report(offline: Offline, document: Document, answer: Answer, what: str = "") -> int:
-    """Print how one document fares; 1 when it is refused."""
+    """Prints the result for one document. Returns 1 when it is refused."""
     title = f"{document.file}: document {document.number}, {document.title}{what}"
     unknown = _strict_message(document, answer.unknown)
     messages = [*unknown, *answer.messages]
@@ -86,7 +86,7 @@ def _report(offline: Offline, document: Document, answer: Answer, what: str = ""
 
 
 def _strict_message(document: Document, unknown: Sequence[str]) -> list[str]:
-    """What kubectl's strict decoding says; a server asked less strictly would drop the fields with a warning."""
+    """The message of strict decoding, which kubectl asks for. Without it, a server drops unknown fields and warns."""
     if not unknown:
         return []
     fields = ", ".join(f'unknown field "{path}"' for path in unknown)
@@ -105,7 +105,7 @@ def _print_error(offline: Offline, document: Document, error: FieldError) -> Non
 
 
 def _where(document: Document, field: str) -> str:
-    """`file:line: field`; an error of the whole object stands at its first line."""
+    """`file:line: field`. An error of the whole object has its first line."""
     if not field:
         return f"{document.file}:{document.place.line}"
     return f"{document.file}:{document.line(field.replace('RuntimeRef', 'runtimeRef'))}: {field}"

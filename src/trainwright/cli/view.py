@@ -27,7 +27,7 @@ RECONNECT_SECONDS = 0.3
 
 
 class JobView:
-    """What the API says of one TrainJob, from `async with` on."""
+    """One TrainJob with its JobSet and pods as the API shows them, kept current inside `async with`."""
 
     def __init__(self, cluster: ClusterDirectory, namespace: str, name: str) -> None:
         by_name = {"field_selector": f"metadata.name={name}"}
@@ -63,7 +63,7 @@ class JobView:
 
     @property
     def phase(self) -> Phase | None:
-        """What the job is doing, or None while it is not there."""
+        """The job's phase, or None while there is no job."""
         return phase_of(self.job, self.jobset, self.pods) if self.job else None
 
     @property
@@ -72,11 +72,11 @@ class JobView:
 
     @property
     def is_empty(self) -> bool:
-        """True when the server has said that nothing of the job is left."""
+        """Whether the server shows no job, no JobSet and no pods."""
         return self.connected and not (self._jobs.items or self._jobsets.items or self._pods.items)
 
     async def changed(self) -> None:
-        """Returns when something changed, or somebody called `announce`. Raises what ended a watch for good."""
+        """Returns when something changed, or after `announce`. Raises the error that ended a watch for good."""
         await self._news.wait()
         self._news.clear()
         for task in self._tasks:
@@ -110,7 +110,7 @@ class _Mirror:
         while True:
             try:
                 async with Client.to(kubeconfig.load(self._cluster.kubeconfig)) as client:
-                    while True:  # a watch that ends in order is opened again from a fresh list
+                    while True:  # a watch that the server ended is opened again after a new list
                         await self._list_and_watch(client)
             except ClientError:
                 self.connected = False

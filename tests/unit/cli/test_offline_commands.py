@@ -114,7 +114,7 @@ SHIPPED = sorted(path.stem for path in (Path(__file__).parents[3] / "manifests" 
 def test_every_shipped_runtime_is_admitted_and_renders(run: Command, name: str) -> None:
     text = (Path(__file__).parents[3] / "manifests" / "runtimes" / f"{name}.yaml").read_text()
     ran = run("validate", text)
-    assert (ran.code, ran.out.splitlines()[-1]) == (0, "1 judged, all admitted")
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, "1 validated, all admitted")
     assert "trainer.kubeflow.org/framework:" in text
     assert run("render", JOB.replace("torch-distributed", name)).code == 0
 
@@ -169,7 +169,7 @@ def test_validate_says_everything_at_once_with_places_and_hints(run: Command) ->
     assert (
         f'  - in.yaml:10: spec.trainer.env: Invalid value: [{{"name":"PET_NNODES","value":"x"}}]: {reserved}' in lines
     )
-    assert lines[-1] == "1 judged, 1 refused"
+    assert lines[-1] == "1 validated, 1 refused"
 
 
 def test_validate_suggests_the_runtime_that_was_meant(run: Command) -> None:

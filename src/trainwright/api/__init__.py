@@ -1,4 +1,4 @@
-"""Wire types of the Trainer API, the operator's configuration, CRD generation, and the words that rooms share. No I/O.
+"""Wire types of the Trainer API, the operator's configuration, CRD generation, and names that rooms share. No I/O.
 
     trainjob, runtime       the Structs of our own kinds
     configuration           the operator's configuration file

@@ -1,7 +1,7 @@
 """The operator's configuration (`config.trainer.kubeflow.org/v1alpha1`, kind `Configuration`), read strictly.
 
-In: the decoded file, or nothing for pure defaults. Out: a `Configuration`, or a `ConfigurationError` with every fault
-in it. All fields of the reference are here with its defaults; ours besides: `webhook.enable`, `statusServer.host`,
+In: the decoded file, or nothing for the defaults. Out: a `Configuration`, or a `ConfigurationError` that lists every
+fault. It has all fields of the reference with their defaults, and ours: `webhook.enable`, `statusServer.host`,
 `certManagement.certDir`, `runtimeGuard.enable` and all of `plugins`.
 """
 
@@ -23,7 +23,7 @@ CERT_DIR = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 - the reference
 
 
 class ConfigurationError(Exception):
-    """The file cannot be read, or says something that cannot be done."""
+    """The configuration file cannot be read, or is invalid; the message lists the faults."""
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -96,7 +96,7 @@ class RuntimeGuardConfig(_Strict, frozen=True, forbid_unknown_fields=True, renam
 
 
 class PluginsConfig(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """`*` is all that are not named; the order of the enabled ones is the order in which they run."""
+    """The plugins to run. `*` stands for all that are not named; enabled plugins run in the order they are listed."""
 
     enabled_plugins: list[str] = []
     disabled_plugins: list[str] = []
@@ -129,7 +129,7 @@ class Configuration(_Strict, frozen=True, forbid_unknown_fields=True, rename="ca
 
 
 def configuration_of(document: Any, *, feature_gates: str = "") -> Configuration:
-    """The configuration that a decoded file means, with `A=true,B=false` of the command line over its feature gates."""
+    """The configuration in a decoded file. `feature_gates` (`A=true,B=false`, from the command line) override it."""
     try:
         configuration = msgspec.convert(document or {}, Configuration)
     except msgspec.ValidationError as error:
@@ -149,7 +149,7 @@ def configuration_of(document: Any, *, feature_gates: str = "") -> Configuration
 
 
 def local() -> Configuration:
-    """For a laptop: one replica, no listener of any kind, as fast as the machine is."""
+    """The configuration for a laptop: one replica, no servers, no rate limit."""
     return Configuration(
         webhook=WebhookConfig(enable=False),
         metrics=MetricsConfig(bind_address="0"),
@@ -158,7 +158,7 @@ def local() -> Configuration:
 
 
 def seconds(duration: str) -> float:
-    """Go's spelling of a duration: `15s`, `1m30s`, `500ms`."""
+    """The seconds in a duration as Go writes it: `15s`, `1m30s`, `500ms`."""
     units = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
     parts = re.findall(r"(\d+(?:\.\d+)?)(ms|h|m|s)", duration)
     if not parts or "".join(number + unit for number, unit in parts) != duration:

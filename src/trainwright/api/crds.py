@@ -1,8 +1,7 @@
-"""Our CustomResourceDefinitions, made from the types.
+"""Generates our CustomResourceDefinitions from the types.
 
-In: the types of trainjob.py and runtime.py with their marks, and the CRD of JobSet, whose schema of jobs and pods is
-used for every pod-shaped part. Out: CRD documents as plain dicts, and the bare schemas that `schemas.py` loads. No
-I/O: `tools/generate.py` reads and writes the files.
+In: the types of trainjob.py and runtime.py with their marks, and the CRD of JobSet, which has the schemas of jobs and
+pods. Out: CRDs as JSON, and the schemas that `schema.py` loads. No I/O: `tools/generate.py` reads and writes the files.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _POD_PATH: Final = ("replicatedJobs", "[]", "template", "spec", "template", "spe
 
 
 class Fragments:
-    """Parts of the JobSet CRD's schema by the names that marks use: `jobset`, `volumes`, `containers[].env`."""
+    """Finds parts of the JobSet CRD's schema by the names that marks use: `jobset`, `volumes`, `containers[].env`."""
 
     def __init__(self, jobset_crd: Json) -> None:
         schema = jobset_crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -47,7 +46,7 @@ class Fragments:
         if name == "jobset":
             return self.jobset
         if name.startswith("kubernetes:"):
-            # A list of a built-in definition, references written out.
+            # A list of a built-in definition, with its references resolved.
             return {"type": "array", "items": _inlined(kubernetes.definition(name.removeprefix("kubernetes:")))}
         return _descend(self.pod, tuple(name.replace("[]", ".[]").split(".")))
 
@@ -74,7 +73,7 @@ def _inlined(schema: Json) -> Json:
 
 
 def without_descriptions(schema: Any, *, fields: bool = False) -> Any:
-    """A schema without its prose; a field that is itself called description stays."""
+    """A schema without its descriptions. A field that is itself called description stays."""
     if isinstance(schema, dict):
         return {
             key: without_descriptions(value, fields=key == "properties")
@@ -87,7 +86,7 @@ def without_descriptions(schema: Any, *, fields: bool = False) -> Any:
 
 
 class _Generator:
-    """Walks the types; one instance per run."""
+    """Builds schemas from types. Use one instance per run."""
 
     def __init__(self, fragments: Fragments) -> None:
         self.fragments = fragments
@@ -119,7 +118,7 @@ class _Generator:
             schema = self.type(kind)
         if mark.items:
             schema["items"] = {**schema["items"], **mark.items}
-        # A format of "" takes the usual one away.
+        # A format of "" removes the default one.
         schema.update(mark.keywords)
         if not schema.get("format", "x"):
             del schema["format"]
@@ -228,6 +227,6 @@ def build(jobset_crd: Json) -> list[Json]:
 
 
 def bare_schema(crd: Json) -> Json:
-    """The schema of a CRD's only version without prose."""
+    """The schema of a CRD's only version, without descriptions."""
     bare: Json = without_descriptions(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
     return bare

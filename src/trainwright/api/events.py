@@ -1,7 +1,7 @@
 """The body of a core/v1 Event.
 
-In: an object, a reason, a sentence and who says it. Out: JSON for one `create`. Both timestamps are set, since clients
-such as the Kubeflow SDK drop events without a first one, and a message longer than the API server takes is cut.
+In: an object, a reason, a message and the reporting component. Out: JSON for one `create`. Both timestamps are set,
+since clients such as the Kubeflow SDK drop events without a first one. A message that is too long is shortened.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ EventType = Literal["Normal", "Warning"]
 
 LONGEST_MESSAGE: Final = 1024
 LONGEST_NAME: Final = 200
-"""Of the object's name in the event's: the rest of 253 characters is for what makes the event's name unique."""
+"""How much of the object's name goes into the event's name. The rest of its 253 characters is for a unique suffix."""
 
 
 def event_body(

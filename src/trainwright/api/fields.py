@@ -1,9 +1,9 @@
-"""How typed objects write their fields: in which order, and what is left out when it is empty.
+"""How Go's structs are encoded as JSON: the order of their fields, and which empty fields are left out.
 
-The reference and the API server hold objects as Go structs. What they write of one, into an object or into a message,
-is decided field by field; this module is that knowledge as data. In: the name of a struct, such as `core.PodSpec`.
+The reference and the API server hold objects as Go structs. How they write a struct, into an object or into a message,
+is defined for each field; this module has these definitions as data. In: the name of a struct, such as `core.PodSpec`.
 Out: its fields in order, each a `Field`. Kubernetes' and JobSet's structs come from `schemas/fields.json`, which `make
-generate` writes; those of a TrainJob are here. A struct nobody knows has no fields.
+generate` writes; those of a TrainJob are here. An unknown struct has no fields.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Final, NamedTuple
 import msgspec
 
 ZERO: Final = "z"
-"""A scalar that is left out when it is zero: the struct cannot tell that from "not set"."""
+"""A scalar that is left out when it is zero: the struct cannot tell zero from "not set"."""
 EMPTY: Final = "e"
 """A list or map that is left out when it is empty."""
 POINTER: Final = "p"
 """Left out when it is not set; a zero stays."""
 STRUCT: Final = "s"
-"""An object that is written even when nothing is in it."""
+"""An object that is written even when it is empty."""
 TEXT: Final = "t"
 """Text that is written even when it is empty or not set."""
 REQUIRED: Final = "r"
-"""Always written, a list that is not set as null."""
+"""Always written; a list that is not set is written as null."""
 
 LIST: Final = "[]"
 MAP: Final = "{}"
@@ -34,7 +34,7 @@ QUANTITY: Final = "quantity"
 
 
 class Field(NamedTuple):
-    """One field: what is left out, whether it holds several values, and the struct (or quantity) inside, if any."""
+    """One field: when it is left out, whether it is a list or a map, and the struct (or quantity) it holds, if any."""
 
     omits: str
     many: str

@@ -1,13 +1,13 @@
 """The X.509 KeyUsage extension of the certificates we issue, as the arguments of `cryptography.x509.KeyUsage`.
 
-Data and not an object, because this room imports no cryptography: it costs 8 MB that most processes never need.
+It is data because this package does not import cryptography, which costs 8 MB that most processes do not need.
 """
 
 from __future__ import annotations
 
 
 def key_usage(*, signs: bool) -> dict[str, bool]:
-    """For an authority that signs certificates, or for a server."""
+    """The usage of a certificate authority (`signs`), or of a server."""
     return {
         "digital_signature": True,
         "content_commitment": False,

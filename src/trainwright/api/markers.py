@@ -1,8 +1,8 @@
-"""Marks on the fields of our types that say what their CRD schema adds: limits, defaults, list keys, rules, a line
-for the user.
+"""Marks on the fields of our types: what the CRD schema adds to a type. Limits, defaults, list keys, rules, a
+description.
 
-A mark stands in `Annotated[...]` beside the type and means nothing to decoding: objects that reach us have met the
-schema, and older ones must still be readable. `crds.py` reads the marks.
+A mark stands in `Annotated[...]` beside the type. `crds.py` reads the marks; decoding ignores them, because the API
+server has validated the objects that reach us, and older objects must still be readable.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def mark(
     keys: list[str] | None = None,
     **keywords: Any,
 ) -> Mark:
-    """Keywords are OpenAPI's own (`minimum=1`). `shape` names the type in patches.py whose schema a plain-JSON field
-    has, `fragment` the place in Kubernetes' pod schema it is taken from, `items` adds keywords to the items of a
-    list.
+    """Makes a mark. Keywords are OpenAPI's own (`minimum=1`). For a plain-JSON field, `shape` names the type in
+    patches.py that has its schema, or `fragment` the part of Kubernetes' pod schema. `items` adds keywords to the items
+    of a list.
     """
     if list_type:
         keywords["x-kubernetes-list-type"] = list_type

@@ -1,4 +1,4 @@
-"""Merge patches that controllers send: of a status, of an object's finalizers.
+"""Merge patches that controllers send: of a status, and of an object's finalizers.
 
 Each is bound to the version it was computed from, so that the API server answers 409 when the object has changed since
 or is another one under the same name.
@@ -13,7 +13,7 @@ from trainwright.schema.jsonobject import Json
 
 
 def changed_members(before: Json, after: Json) -> Json:
-    """The merge patch from one object to the other, as RFC 7386 reads it; empty when they are equal."""
+    """The merge patch (RFC 7386) from one object to the other; empty when they are equal."""
     changes: Json = {name: None for name in before if name not in after}
     for name, value in after.items():
         old = before.get(name)
@@ -26,10 +26,10 @@ def changed_members(before: Json, after: Json) -> Json:
 
 
 def status_patch(metadata: ObjectMeta, changes: Json) -> Json:
-    """Changes the status of exactly this version of the object."""
+    """The merge patch that changes the status of exactly this version of the object."""
     return {"metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version}, "status": changes}
 
 
 def finalizers_patch(metadata: ObjectMeta, finalizers: Iterable[str]) -> Json:
-    """Gives exactly this version of the object these finalizers and no others."""
+    """The merge patch that sets the finalizers of exactly this version of the object."""
     return {"metadata": {"resourceVersion": metadata.resource_version, "finalizers": list(finalizers) or None}}

@@ -1,7 +1,7 @@
-"""ObjectMeta and its parts, as every object carries them.
+"""ObjectMeta and its parts, and conditions.
 
-In: JSON of any object's `metadata`. Out: frozen Structs with Python names; absent members are left out again when
-encoded. Times stay text: they are compared and copied, and the API server's own spelling must survive.
+In: JSON of any object's `metadata`. Out: frozen Structs with Python names; absent members are absent again when
+encoded. Times stay text: they are compared and copied, and must be written back exactly as the API server wrote them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class OwnerReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
 
 
 class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """The metadata we read. `managed_fields` is kept as it came."""
+    """An object's metadata. `managed_fields` is kept as JSON."""
 
     name: str = ""
     generate_name: str = ""
@@ -61,7 +61,7 @@ class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The one owner that manages this object, if any."""
+        """The owner that controls this object, if any."""
         for owner in self.owner_references or ():
             if owner.controller:
                 return owner
@@ -92,14 +92,18 @@ def controller_reference(resource: Resource, owner: ObjectMeta) -> Json:
 
 
 class Condition(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A metav1.Condition: one observation of an object's state. `message` may be empty but is always written."""
+    """A metav1.Condition: one aspect of an object's state. `message` may be empty but is always written."""
 
-    type: Annotated[str, mark("What is observed.", maxLength=316, pattern=_CONDITION_TYPE)]
-    status: Annotated[str, mark("Whether it holds.", enum=["True", "False", "Unknown"])]
-    reason: Annotated[str, mark("Why, as one word for programs.", minLength=1, maxLength=1024, pattern=_REASON)]
-    message: Annotated[str, mark("Why, for people.", maxLength=32768)]
+    type: Annotated[str, mark("Type of the condition.", maxLength=316, pattern=_CONDITION_TYPE)]
+    status: Annotated[str, mark("Whether the condition holds.", enum=["True", "False", "Unknown"])]
+    reason: Annotated[
+        str, mark("Reason for the status, as one word for programs.", minLength=1, maxLength=1024, pattern=_REASON)
+    ]
+    message: Annotated[str, mark("Reason for the status, as a sentence for people.", maxLength=32768)]
     last_transition_time: Annotated[str, mark("When the status last changed.", format="date-time")]
-    observed_generation: Annotated[int | None, mark("The spec it was observed of.", format="int64", minimum=0)] = None
+    observed_generation: Annotated[
+        int | None, mark("Generation of the spec that the condition is about.", format="int64", minimum=0)
+    ] = None
 
     @property
     def is_true(self) -> bool:

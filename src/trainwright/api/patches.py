@@ -1,7 +1,7 @@
-"""Shapes of the overrides a TrainJob may carry: runtime patches (v2.2 on), pod template overrides (v2.1), pod spec
-overrides (v2.0).
+"""The types of a TrainJob's overrides: runtime patches (since v2.2), pod template overrides (v2.1), pod spec overrides
+(v2.0).
 
-These types exist for the schema alone: patches are merged as plain JSON, so a TrainJob holds them as it got them.
+These types exist for the schema alone: patches are merged as JSON, and a TrainJob holds them as JSON.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAME = {"minLength": 1, "maxLength": 253}
 
 
 class TemplateMetadata(msgspec.Struct):
-    """The part of ObjectMeta that a template may carry."""
+    """The part of ObjectMeta that a template may have."""
 
     labels: Annotated[dict[str, str] | None, mark()] = None
     annotations: Annotated[dict[str, str] | None, mark()] = None
@@ -69,7 +69,7 @@ class PodSpecPatch(msgspec.Struct, rename="camel"):
     termination_grace_period_seconds: Annotated[
         int | None, mark("Seconds a pod has to end.", format="int64", minimum=0, rules=[IMMUTABLE])
     ] = None
-    node_selector: Annotated[dict[str, str] | None, mark("Node labels the pods need; merged.")] = None
+    node_selector: Annotated[dict[str, str] | None, mark("Labels that a node must have; merged.")] = None
     affinity: Annotated[Json | None, mark("Scheduling preferences to merge.", fragment="affinity")] = None
     tolerations: Annotated[
         list[Json] | None,
@@ -128,7 +128,7 @@ class RuntimePatch(msgspec.Struct, rename="camel"):
     ] = None
 
 
-# ── older generations ─────────────────────────────────────────────────────────────────────────────────────────────────
+# Older generations
 
 
 class TargetJob(msgspec.Struct):
@@ -142,7 +142,7 @@ class ContainerOverride(msgspec.Struct, rename="camel"):
 
 
 class PodSpecOverrideFields(msgspec.Struct, rename="camel"):
-    """What a v2.0 override may set."""
+    """The fields that a v2.0 override may set."""
 
     service_account_name: Annotated[str | None, mark()] = None
     node_selector: Annotated[dict[str, str] | None, mark()] = None
@@ -154,14 +154,14 @@ class PodSpecOverrideFields(msgspec.Struct, rename="camel"):
 
 
 class PodTemplateSpecOverride(PodSpecOverrideFields, rename="camel"):
-    """v2.1 knows two more."""
+    """The fields that a v2.1 override may set: two more."""
 
     affinity: Annotated[Json | None, mark(fragment="affinity")] = None
     image_pull_secrets: Annotated[list[Json] | None, mark(fragment="imagePullSecrets", keys=["name"])] = None
 
 
 class PodSpecOverride(PodSpecOverrideFields, rename="camel"):
-    """v2.0: the fields stand beside the targets."""
+    """A v2.0 override: the fields stand beside the targets."""
 
     target_jobs: Annotated[
         list[Json] | None,
@@ -170,7 +170,7 @@ class PodSpecOverride(PodSpecOverrideFields, rename="camel"):
 
 
 class PodTemplateOverride(msgspec.Struct, rename="camel"):
-    """v2.1: metadata and spec for the pod templates of the targets."""
+    """A v2.1 override: metadata and spec for the pod templates of the targets."""
 
     target_jobs: Annotated[
         list[Json], mark("Replicated jobs this applies to.", shape="TargetJob", list_type="atomic", required=True)

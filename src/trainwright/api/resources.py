@@ -1,8 +1,4 @@
-"""The Kubernetes resources that Trainwright speaks of, each by the name its URL uses.
-
-A `Resource` is what a client needs to build a path and a decoder needs to name a kind. It carries no behaviour that
-does I/O.
-"""
+"""The Kubernetes resources that Trainwright uses, with what a client needs to build their paths and objects."""
 
 from __future__ import annotations
 
@@ -24,7 +20,7 @@ class Resource(msgspec.Struct, frozen=True):
 
     @property
     def group_resource(self) -> str:
-        """The name error messages use: `trainjobs.trainer.kubeflow.org`, or `pods` in the core group."""
+        """The name in error messages: `trainjobs.trainer.kubeflow.org`, or `pods` in the core group."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 

@@ -1,6 +1,7 @@
-"""TrainingRuntime and ClusterTrainingRuntime: the templates that platform teams write.
+"""TrainingRuntime and ClusterTrainingRuntime: templates for TrainJobs.
 
-One spec type for both kinds. The JobSet template stays plain JSON. The union of v2.0 to v2.3:
+Both kinds have the same spec. The JobSet template stays plain JSON. The types have the fields of all releases from v2.0
+to v2.3:
 `torch.num_proc_per_node` and `torch.elastic_policy` come from the older releases.
 """
 
@@ -69,7 +70,7 @@ class TorchPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     env_injection: Annotated[EnvInjection | None, mark("Further containers that get the PET_* variables.")] = None
     num_proc_per_node: Annotated[
         int | str | None,
-        mark("Processes per node where the TrainJob sets none. Spelling of v2.0 and v2.1.", rules=[_TORCH_PROCESSES]),
+        mark("Processes per node, unless the TrainJob sets them. From v2.0 and v2.1.", rules=[_TORCH_PROCESSES]),
     ] = None
     elastic_policy: Annotated[ElasticPolicy | None, mark("Accepted for older runtimes; it has no effect yet.")] = None
 
@@ -98,11 +99,11 @@ class MPIPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel")
 
 
 class JAXPolicy(msgspec.Struct, frozen=True):
-    """No members: its presence chooses JAX."""
+    """Chooses JAX by its presence; it has no fields."""
 
 
 class XGBoostPolicy(msgspec.Struct, frozen=True):
-    """No members: its presence chooses XGBoost."""
+    """Chooses XGBoost by its presence; it has no fields."""
 
 
 class FluxPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -117,9 +118,9 @@ class FluxPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
 
 
 class MLPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """How many nodes, and at most one framework."""
+    """The number of nodes, and at most one framework."""
 
-    num_nodes: Annotated[int | None, mark("How many nodes train where the TrainJob does not say.")] = None
+    num_nodes: Annotated[int | None, mark("Number of nodes, unless the TrainJob sets it.")] = None
     torch: Annotated[TorchPolicy | None, mark("PyTorch, started by torchrun.")] = None
     mpi: Annotated[MPIPolicy | None, mark("MPI, started by a launcher over SSH.")] = None
     jax: Annotated[JAXPolicy | None, mark("JAX.")] = None
@@ -132,12 +133,16 @@ class CoschedulingPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename
 
 
 class NetworkTopology(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    mode: Annotated[str, mark("Whether the tier is a must or a wish.", default="hard", enum=["hard", "soft"])] = "hard"
-    highest_tier_allowed: Annotated[int, mark("How far apart the nodes may lie.", default=1, format="")] = 1
+    mode: Annotated[str, mark("Whether the tier is required or preferred.", default="hard", enum=["hard", "soft"])] = (
+        "hard"
+    )
+    highest_tier_allowed: Annotated[
+        int, mark("Highest network tier that the nodes may span.", default=1, format="")
+    ] = 1
 
 
 class VolcanoPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    network_topology: Annotated[NetworkTopology | None, mark("Where in the network the nodes may lie.")] = None
+    network_topology: Annotated[NetworkTopology | None, mark("Network topology that the nodes need.")] = None
 
 
 class PodGroupPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -146,10 +151,10 @@ class PodGroupPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
 
 
 class JobSetTemplate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """The JobSet to be: its metadata (labels, annotations) and its spec, both as written."""
+    """The template of the JobSet: metadata (labels, annotations) and spec, as JSON."""
 
     metadata: Annotated[Json | None, mark("Labels and annotations of the JobSet.", shape="TemplateMetadata")] = None
-    spec: Annotated[Json | None, mark("The JobSet to build on.", fragment="jobset")] = None
+    spec: Annotated[Json | None, mark("Spec of the JobSet.", fragment="jobset")] = None
 
 
 class TrainingRuntimeSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -157,13 +162,15 @@ class TrainingRuntimeSpec(msgspec.Struct, frozen=True, omit_defaults=True, renam
         MLPolicy | None, mark("How training is distributed.", rules=[_ONE_POLICY, _NODES_OR_ELASTIC])
     ] = None
     pod_group_policy: Annotated[
-        PodGroupPolicy | None, mark("Which scheduler starts the pods together.", rules=[_ONE_SCHEDULER])
+        PodGroupPolicy | None, mark("Gang scheduler that starts the pods together.", rules=[_ONE_SCHEDULER])
     ] = None
-    template: Annotated[JobSetTemplate | None, mark("The JobSet every TrainJob starts from.", minProperties=1)] = None
+    template: Annotated[JobSetTemplate | None, mark("Template of the JobSet of every TrainJob.", minProperties=1)] = (
+        None
+    )
 
 
 class TrainingRuntime(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Either kind; `is_cluster_scoped` tells which."""
+    """A runtime of either kind; `is_cluster_scoped` tells which."""
 
     # Factories, because a plain default would be left out of the JSON.
     api_version: str = msgspec.field(default_factory=lambda: TRAINING_RUNTIMES.api_version)
@@ -180,5 +187,5 @@ ClusterTrainingRuntime = TrainingRuntime
 
 
 def runtime_from(value: Json) -> TrainingRuntime:
-    """The typed runtime of plain JSON; raises `msgspec.ValidationError` with the path of a wrong type."""
+    """The typed runtime in plain JSON. Raises `msgspec.ValidationError` with the path of a wrong type."""
     return msgspec.convert(value, TrainingRuntime)

@@ -1,4 +1,4 @@
-"""The compiled schemas of our kinds, for the offline validator and whoever else needs them without a cluster.
+"""The compiled schemas of our kinds, for validation without a cluster.
 
 In: a kind. Out: its `StructuralSchema`, from a JSON file that `make generate` writes beside this module; read on
 first use, compiled lazily.

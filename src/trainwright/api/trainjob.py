@@ -1,8 +1,8 @@
-"""TrainJob: what a user submits, as every release from v2.0 to v2.3 spells it.
+"""TrainJob, with the fields of all releases from v2.0 to v2.3.
 
-In: JSON that the API server has validated. Out: frozen Structs; pod-shaped parts (env, volumes, patches) stay plain
-JSON, so that no field we do not know is lost. The older spellings live beside the modern ones: `pod_spec_overrides`
-(v2.0), `pod_template_overrides` (v2.1), `labels` and `annotations` on the spec, a string `num_proc_per_node`.
+In: JSON that the API server has validated. Out: frozen Structs; parts of pods (env, volumes, patches) stay plain JSON,
+so that no unknown field is lost. Fields of older releases stand beside the current ones: `pod_spec_overrides` (v2.0),
+`pod_template_overrides` (v2.1), `labels` and `annotations` on the spec, a string `num_proc_per_node`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ENV = "containers[].env"
 
 class RuntimeRef(msgspec.Struct, frozen=True, rename="camel"):
     name: Annotated[str, mark("Name of the runtime.", minLength=1, maxLength=253)]
-    # Defaults of the schema, so that an object which never met it reads the same.
+    # The schema's defaults, for objects that were not defaulted by it.
     api_group: Annotated[str, mark("Group of the runtime's kind.", maxLength=253, default=TRAINER_GROUP)] = (
         TRAINER_GROUP
     )
@@ -50,7 +50,7 @@ class RuntimeRef(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def group_kind(self) -> str:
-        """The key messages use: `ClusterTrainingRuntime.trainer.kubeflow.org`."""
+        """Kind and group as messages show them: `ClusterTrainingRuntime.trainer.kubeflow.org`."""
         return f"{self.kind}.{self.api_group}"
 
 
@@ -59,7 +59,9 @@ class InitializerStep(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
 
     storage_uri: Annotated[
         str | None,
-        mark("Where it lies, such as hf://org/name or s3://bucket/path.", maxLength=2048, rules=[_STORAGE_URI]),
+        mark(
+            "Where to fetch it from, such as hf://org/name or s3://bucket/path.", maxLength=2048, rules=[_STORAGE_URI]
+        ),
     ] = None
     env: Annotated[
         list[Json] | None, mark("Variables of the initializer.", fragment=_ENV, maxItems=128, keys=["name"])
@@ -75,9 +77,9 @@ class Initializer(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
 
 
 class Trainer(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What the trainer's container gets in place of the runtime's values."""
+    """Values for the trainer's container, in place of the runtime's."""
 
-    image: Annotated[str | None, mark("Container image that trains.", maxLength=500)] = None
+    image: Annotated[str | None, mark("Image of the container.", maxLength=500)] = None
     command: Annotated[
         list[str] | None,
         mark("Command of the container.", maxItems=128, list_type="atomic", items={"maxLength": 1048576}),
@@ -89,17 +91,17 @@ class Trainer(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     env: Annotated[
         list[Json] | None, mark("Variables of the container.", fragment=_ENV, maxItems=128, keys=["name"])
     ] = None
-    num_nodes: Annotated[int | None, mark("How many nodes train.", minimum=0)] = None
+    num_nodes: Annotated[int | None, mark("Number of nodes.", minimum=0)] = None
     resources_per_node: Annotated[
-        Json | None, mark("Resources each node asks for.", fragment="containers[].resources")
+        Json | None, mark("Resources that each node requests.", fragment="containers[].resources")
     ] = None
     num_proc_per_node: Annotated[
         IntOrString | None,
         mark(
-            "How many processes each node runs. A number; auto, cpu and gpu are understood for older manifests.",
+            "Number of processes on each node. auto, cpu and gpu are accepted for older manifests.",
             rules=[
                 rule("type(self) == string || self >= 1", "numProcPerNode must be greater than or equal to 1"),
-                # The schema of a number or text has no room for a number's format.
+                # A schema that allows numbers and text cannot have the format of a number.
                 rule(
                     "type(self) == string || self <= 2147483647",
                     "numProcPerNode must be less than or equal to 2147483647",
@@ -112,7 +114,9 @@ class Trainer(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 class TrainJobSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     runtime_ref: Annotated[RuntimeRef, mark("The runtime to train with.", rules=[IMMUTABLE])]
     initializer: Annotated[Initializer | None, mark("What to fetch before training.", rules=[IMMUTABLE])] = None
-    trainer: Annotated[Trainer | None, mark("What to train with.", rules=[IMMUTABLE])] = None
+    trainer: Annotated[Trainer | None, mark("The container that trains, and on how many nodes.", rules=[IMMUTABLE])] = (
+        None
+    )
     runtime_patches: Annotated[
         list[Json] | None,
         mark("Changes to the runtime for this job alone.", shape="RuntimePatch", maxItems=16, keys=["manager"]),
@@ -136,7 +140,7 @@ class TrainJobSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
         dict[str, str] | None, mark("Annotations of the JobSet. Spelling of v2.0; runtimePatches is the modern one.")
     ] = None
     suspend: Annotated[
-        bool | None, mark("Whether the job waits: true ends its pods, false starts them.", default=False)
+        bool | None, mark("Whether the job is suspended: true ends its pods, false starts them.", default=False)
     ] = None
     active_deadline_seconds: Annotated[
         int | None,
@@ -160,11 +164,11 @@ class TrainJobSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
 
 
 class JobStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """How many Jobs of one replicatedJob are in which state; every member is always written."""
+    """The number of Jobs of one replicatedJob in each state. Every field is always written."""
 
     name: Annotated[str, mark("Name of the replicated job.", minLength=1, maxLength=253)]
-    ready: Annotated[int, mark("Jobs whose pods are ready or done.", minimum=0, required=True)] = 0
-    succeeded: Annotated[int, mark("Jobs that are done.", minimum=0, required=True)] = 0
+    ready: Annotated[int, mark("Jobs whose pods are ready or have succeeded.", minimum=0, required=True)] = 0
+    succeeded: Annotated[int, mark("Jobs that have succeeded.", minimum=0, required=True)] = 0
     failed: Annotated[int, mark("Jobs that failed.", minimum=0, required=True)] = 0
     active: Annotated[int, mark("Jobs with pods that run or wait to.", minimum=0, required=True)] = 0
     suspended: Annotated[int, mark("Jobs that are suspended.", minimum=0, required=True)] = 0
@@ -176,11 +180,11 @@ class Metric(msgspec.Struct, frozen=True):
 
 
 class TrainerStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Progress that the training code reported itself."""
+    """Progress that the training code reported."""
 
     last_updated_time: Annotated[str | None, mark("When progress was last reported.", format="date-time")] = None
-    progress_percentage: Annotated[int | None, mark("How much is done.", minimum=0, maximum=100)] = None
-    estimated_remaining_seconds: Annotated[int | None, mark("Seconds still to go.", minimum=0)] = None
+    progress_percentage: Annotated[int | None, mark("Progress in percent.", minimum=0, maximum=100)] = None
+    estimated_remaining_seconds: Annotated[int | None, mark("Estimated seconds until the end.", minimum=0)] = None
     metrics: Annotated[list[Metric] | None, mark("Metrics of training.", maxItems=256, list_type="atomic")] = None
 
 
@@ -199,11 +203,13 @@ class TrainJobStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
         ),
     ] = None
     state: Annotated[
-        str | None, mark("In one word: Pending, Running, Suspended, Complete or Failed.", maxLength=64)
+        str | None, mark("State of the job: Pending, Running, Suspended, Complete or Failed.", maxLength=64)
     ] = None
-    message: Annotated[str | None, mark("What the job waits for, or what went wrong.", maxLength=32768)] = None
+    message: Annotated[
+        str | None, mark("A sentence about the state: what the job waits for, or what went wrong.", maxLength=32768)
+    ] = None
     runtime_revision: Annotated[
-        str | None, mark("The ControllerRevision that keeps the runtime as this job uses it.", maxLength=253)
+        str | None, mark("ControllerRevision that holds the runtime as this job uses it.", maxLength=253)
     ] = None
     workload_uid: Annotated[
         str | None,
@@ -220,9 +226,9 @@ class TrainJob(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     api_version: str = msgspec.field(default_factory=lambda: TRAIN_JOBS.api_version)
     kind: str = msgspec.field(default_factory=lambda: TRAIN_JOBS.kind)
     metadata: ObjectMeta = ObjectMeta()
-    # Absent when a client sends no spec at all; admission refuses such a job, so most code may assert it.
+    # Absent when a client sends no spec. Admission refuses such a job, so most code may assume that it is there.
     spec: Annotated[TrainJobSpec | None, mark("What to train, and with which runtime.")] = None
-    status: Annotated[TrainJobStatus | None, mark("What became of it.", minProperties=1)] = None
+    status: Annotated[TrainJobStatus | None, mark("State of the job.", minProperties=1)] = None
 
     @property
     def conditions(self) -> list[Condition]:
@@ -233,7 +239,7 @@ class TrainJob(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 
     @property
     def is_suspended(self) -> bool:
-        """Asked to be suspended (its spec, not its state)."""
+        """Whether the spec asks for suspension."""
         return bool(self.spec and self.spec.suspend)
 
     @property
@@ -246,10 +252,10 @@ class TrainJob(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 
     @property
     def is_ours(self) -> bool:
-        """Not handed over to another controller by `managedBy`."""
+        """Whether this operator runs the job: `managedBy` names no other controller."""
         return self.spec is None or self.spec.managed_by in (None, CONTROLLER_NAME)
 
 
 def trainjob_from(value: Json) -> TrainJob:
-    """The typed TrainJob of plain JSON; raises `msgspec.ValidationError` with the path of a wrong type."""
+    """The typed TrainJob in plain JSON. Raises `msgspec.ValidationError` with the path of a wrong type."""
     return msgspec.convert(value, TrainJob)

@@ -1,4 +1,4 @@
-"""Well-known names that more than one room spells: a namespace, labels and annotations.
+"""Well-known names that more than one package uses: a namespace, labels and annotations.
 
 A name that one module alone reads and writes stays in that module. Annotations of our own begin with
 `trainwright.dev/`, unless the Trainer API already has a name for them.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 SYSTEM_NAMESPACE: Final = "kubeflow-system"
-"""The operator's namespace, unless it is told otherwise: the Trainer API's own choice."""
+"""The operator's namespace by default, as in the reference."""
 
 # Kubernetes
 COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"

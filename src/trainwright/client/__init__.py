@@ -3,8 +3,8 @@
     kubeconfig.load(path) → Connection → HttpTransport → Client
                                           (the seam)      get list watch create update apply patch delete logs raw
 
-`errors` draws the tree of what can go wrong; `requests` builds requests without I/O; `transport` is the seam that
-tests swap.
+`errors` has the tree of errors; `requests` builds requests without I/O; `transport` is the interface that tests
+replace.
 """
 
 from trainwright.client.aio import HttpTransport

@@ -1,7 +1,7 @@
-"""The transport of every real run: HTTP/1.1 over aiohttp.
+"""The transport over the network: HTTP/1.1 by aiohttp.
 
-Measured choices: raw aiohttp costs a quarter of any packaged client, and `readline()` needs
-the reader's limit raised, since one watch line may be larger than 128 KiB.
+Bare aiohttp costs a quarter of the CPU of any packaged client. `readline()` needs a raised limit, since one line of a
+watch may be larger than 128 KiB.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ READ_BUFFER = 4 * 2**20  # a line may be twice this long
 CONNECT_SECONDS = 10.0
 USER_AGENT = f"trainwright/{__version__}"
 
-# Raised before the request line is out: the server cannot have acted.
+# Raised before the request line is sent: the server cannot have acted.
 _NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.InvalidURL, aiohttp.ConnectionTimeoutError)
 
 
 class HttpStream:
-    """An answer of aiohttp whose body is still coming."""
+    """An answer of aiohttp whose body is still being received."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
@@ -158,7 +158,7 @@ class HttpTransport:
 
 
 class _translated:
-    """Turns what aiohttp raises into our tree."""
+    """Turns aiohttp's exceptions into our error tree."""
 
     def __init__(self, where: object) -> None:
         self._where = where

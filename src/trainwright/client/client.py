@@ -1,9 +1,9 @@
 """The Kubernetes API as methods: objects in, objects out, one error tree.
 
-Objects are plain JSON (`dict`) unless `decode=` names a msgspec type; then only the fields that type declares are
-built, which is what stores of thousands of objects want. No method retries (a 401 with renewable credentials aside):
-what to do about a failure is the caller's decision, and a write whose outcome is unknown must be read again, not
-repeated blindly.
+Objects are plain JSON (`dict`) unless `decode=` names a msgspec type; then only the fields of that type are decoded,
+which saves memory in stores of thousands of objects. No method retries, except after a 401 with renewable credentials:
+the caller decides what to do about a failure. After a write whose outcome is unknown it must read before it writes
+again.
 
     async with Client(HttpTransport(kubeconfig.load(path))) as client:
         job = await client.get(TRAIN_JOBS, "mnist", "default")
@@ -41,7 +41,7 @@ class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ObjectList(msgspec.Struct, Generic[T]):
-    """A list answer: the version it shows, and its items."""
+    """The answer to a list: its items and their resourceVersion."""
 
     items: list[T] | None = None
     metadata: ListMeta = ListMeta()
@@ -195,7 +195,7 @@ class Client:
             yield self._events(stream, self._decoder(decode))
 
     async def raw(self, path: str, *, decode: Any = Json) -> Any:
-        """A GET of a path that is no resource, such as `/version`; `decode=bytes` for the body as it is."""
+        """GET of a path that is no resource, such as `/version`. `decode=bytes` returns the body undecoded."""
         return await self._send(requests.raw(path), decode)
 
     # Writing
@@ -289,7 +289,7 @@ class Client:
     async def delete(
         self, resource: Resource, name: str, namespace: str | None = None, options: DeleteOptions | None = None
     ) -> Json:
-        """DELETE, bound to a uid and version where `options` say so. The answer is a Status, or the object."""
+        """DELETE, with the preconditions that `options` contain. The answer is a Status, or the object."""
         answer: Json = await self._send(requests.delete(resource, name, namespace, options or DeleteOptions()), Json)
         return answer
 
@@ -311,7 +311,9 @@ class Client:
         limit_bytes: int | None = None,
         idle_seconds: float = 24 * 3600.0,
     ) -> AsyncIterator[Stream]:
-        """A pod's log as a stream of `lines()` or `chunks()`. A training job may well be silent for hours."""
+        """A pod's log as a stream of `lines()` or `chunks()`. The idle limit is long: training may print nothing for
+        hours.
+        """
         query = requests.query_of(
             {
                 "container": container,
@@ -328,7 +330,7 @@ class Client:
         async with self._stream(request, idle_seconds) as stream:
             yield stream
 
-    # The way through the transport
+    # Sending
 
     async def _answer(self, request: Request) -> Answer:
         sent = self.server_time.local()
@@ -375,7 +377,7 @@ class Client:
         return found
 
     def _warn(self, answer: Answer) -> None:
-        """Passes on `Warning: 299 - "text"` headers, which is how the server tells a user of deprecated fields."""
+        """Passes on `Warning: 299 - "text"` headers, by which the server warns about deprecated fields."""
         if self._on_warning is None:
             return
         headers = answer.headers

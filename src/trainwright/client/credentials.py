@@ -1,7 +1,7 @@
-"""Who we are to an API server, and until when: tokens, token files, client certificates, exec plugins.
+"""Credentials for an API server: tokens, token files, client certificates, exec plugins.
 
-A `Credentials` is asked before every request and answers from memory while what it has is fresh. After a 401 the
-transport says so once with `forget()`; the next `current()` reads the file or runs the plugin again.
+The transport calls `current()` before every request; it returns a cached credential while that is valid. After a 401
+the transport calls `forget()` once, and the next `current()` reads the file or runs the plugin again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EXPIRY_MARGIN_SECONDS = 10.0
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """What goes with one request: an Authorization header, a client certificate, or both."""
+    """The credential of one request: an Authorization header, a client certificate, or both."""
 
     authorization: str | None = None
     certificate: bytes | None = None
@@ -36,12 +36,12 @@ class Credentials(Protocol):
     async def current(self) -> Credential: ...
 
     def forget(self) -> bool:
-        """Called after a 401. True when asking again may give something new."""
+        """Called after a 401. True when the next `current()` may return another credential."""
         ...
 
 
 class StaticCredentials:
-    """A token, basic authentication, a client certificate: whatever does not change."""
+    """A credential that does not change: a token, basic authentication, a client certificate."""
 
     def __init__(self, credential: Credential | None = None) -> None:
         self._credential = credential or Credential()
@@ -54,7 +54,7 @@ class StaticCredentials:
 
 
 class TokenFile:
-    """A token that something else renews in a file, as the kubelet does: read again every minute and after a 401."""
+    """A token in a file that is renewed, as the kubelet does: the file is read every minute and after a 401."""
 
     def __init__(self, path: Path, *, certificate: bytes | None = None, key: bytes | None = None) -> None:
         self._path = path
@@ -80,7 +80,7 @@ class TokenFile:
 
 
 class ExecPlugin:
-    """A program that prints an ExecCredential, run when there is none or the last one is about to expire."""
+    """A program that prints an ExecCredential; it runs when there is none or the last one is about to expire."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""Everything that can go wrong between us and an API server, as one tree.
+"""The errors of a request to an API server, as one tree.
 
     ClientError
     ├── ConfigError            a kubeconfig or credential cannot be used; nothing was sent
-    ├── RequestError           the request would not mean what was asked; nothing was sent
+    ├── RequestError           the request is invalid, such as a name with a slash; nothing was sent
     ├── Unreachable            no connection could be made; nothing was sent
     ├── DecodeError            the server answered with something that is not the object asked for
     ├── UnknownOutcome         a deadline, a reset or a 504: the write may or may not have happened
@@ -13,8 +13,8 @@
         └── ServerError 5xx
             └── ServerTimeout 504 (an UnknownOutcome too)
 
-`str(error)` is the server's own sentence where there is one. A reconciler catches what it can act on and lets the
-loop have the rest.
+`str(error)` is the server's own message if there is one. A reconciler catches the errors that it can act on; the
+worker loop handles the rest.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import msgspec
 
 
 class ClientError(Exception):
-    """The root: anything that a request to an API server can end in besides its answer."""
+    """The root of the tree."""
 
 
 class ConfigError(ClientError):
@@ -41,11 +41,11 @@ class Unreachable(ClientError):
 
 
 class DecodeError(ClientError):
-    """The answer was not what was asked for: HTML from a proxy, truncated JSON, another shape."""
+    """The answer is not the object that was asked for: HTML from a proxy, truncated JSON, another type."""
 
 
 class UnknownOutcome(ClientError):
-    """The request was sent and no answer came. It may have been carried out: read before deciding anything."""
+    """The request was sent and no answer came. The server may have carried it out: read before deciding anything."""
 
 
 class StatusCause(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ class StatusDetails(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """`meta/v1 Status`, as far as a client acts on it."""
+    """The fields of a `meta/v1 Status` that a client acts on."""
 
     kind: str = ""
     status: str = ""
@@ -75,7 +75,7 @@ class Status(msgspec.Struct, frozen=True):
 
 
 class ApiError(ClientError):
-    """The server answered, and the answer was no."""
+    """The server answered with an error."""
 
     def __init__(self, status: Status, *, retry_after: float | None = None) -> None:
         super().__init__(status.message or status.reason or f"the server answered {status.code}")
@@ -112,17 +112,17 @@ class NotFound(ApiError):
 
     @property
     def is_missing_type(self) -> bool:
-        """True when the path is unknown, as it is while a CRD is not installed; False when one object is missing."""
+        """Whether the type is not served, as while a CRD is not installed. False when one object is missing."""
         details = self.status.details
         return not (details and details.name)
 
 
 class MethodNotAllowed(ApiError):
-    """405: the resource does not know the verb."""
+    """405: the resource does not support the verb."""
 
 
 class Conflict(ApiError):
-    """409: a resourceVersion, a uid or a field owner is not what the request took it to be."""
+    """409: a resourceVersion, a uid or a field owner is not the one that the request expects."""
 
 
 class AlreadyExists(ApiError):
@@ -138,7 +138,7 @@ class TooLarge(ApiError):
 
 
 class UnsupportedMediaType(ApiError):
-    """415: this kind of patch is not for this resource."""
+    """415: the resource does not support this type of patch."""
 
 
 class Invalid(ApiError):
@@ -146,16 +146,16 @@ class Invalid(ApiError):
 
     @property
     def is_about_uid(self) -> bool:
-        """A server-side apply that names another uid than the live object's: our object is gone and replaced."""
+        """A server-side apply with a uid that is not the live object's: the object was deleted and created again."""
         return any(cause.field == "metadata.uid" for cause in self.causes)
 
 
 class TooManyRequests(ApiError):
-    """429: come back after `retry_after` seconds."""
+    """429: retry after `retry_after` seconds."""
 
 
 class ServerError(ApiError):
-    """5xx: the server could not do it."""
+    """5xx: the server failed."""
 
 
 class ServerTimeout(ServerError, UnknownOutcome):
@@ -191,7 +191,7 @@ _status_decoder: msgspec.json.Decoder[Status] = msgspec.json.Decoder(Status)
 
 
 def error_of(status: Status, *, retry_after: float | None = None) -> ApiError:
-    """The error that a `Status` stands for, from an answer or from an ERROR event of a watch."""
+    """The error for a `Status`, from an answer or from an ERROR event of a watch."""
     kind = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code)
     if kind is None:
         kind = ServerError if status.code >= 500 else ApiError
@@ -201,7 +201,7 @@ def error_of(status: Status, *, retry_after: float | None = None) -> ApiError:
 
 
 def error_of_answer(code: int, headers: Mapping[str, str], body: bytes) -> ApiError:
-    """The error of an HTTP answer of 400 or more. Bodies that are no Status (a proxy's page) are quoted, shortened."""
+    """The error for an HTTP answer of 400 or more. A body that is no Status (a proxy's page) is quoted, shortened."""
     try:
         status = _status_decoder.decode(body)
     except msgspec.DecodeError:
@@ -219,5 +219,5 @@ def _seconds(value: str | None) -> float | None:
 
 
 def not_served(group_resource: str) -> str:
-    """The sentence for a type that the API server does not know."""
+    """The message for a type that the API server does not serve."""
     return f"{group_resource} is not served by this API server: is its CustomResourceDefinition installed?"

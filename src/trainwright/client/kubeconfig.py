@@ -1,4 +1,4 @@
-"""Where the API server is and who we are to it: from kubeconfig files, or from the pod we run in.
+"""The API server's address and our credentials: from kubeconfig files, or from the pod we run in.
 
 `load(path)` reads one file, `load_merged(paths)` several as `$KUBECONFIG` lists them (the first file that sets a name
 wins), and `in_cluster()` reads what the kubelet mounts. All give a `Connection`, which a transport is made of.
@@ -22,7 +22,7 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class Connection(msgspec.Struct, frozen=True):
-    """All a transport needs to reach one API server as one user."""
+    """What a transport needs to reach one API server as one user."""
 
     server: str
     credentials: Credentials
@@ -159,7 +159,7 @@ def _credentials(user: Mapping[str, Any], path: Path, cluster: Mapping[str, Any]
 
 
 def _cluster_info(cluster: Mapping[str, Any], server: str, ca: bytes | None) -> dict[str, Any]:
-    """What an exec plugin with provideClusterInfo is told."""
+    """The cluster's data for an exec plugin with provideClusterInfo."""
     info: dict[str, Any] = {"server": server}
     for name in ("tls-server-name", "insecure-skip-tls-verify", "proxy-url"):
         if cluster.get(name):

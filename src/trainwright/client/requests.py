@@ -1,9 +1,8 @@
-"""Requests as values: which method, path, query and body ask an API server for what. No I/O here.
+"""Builds requests: method, path, query and body. No I/O.
 
-In come a `Resource`, names and options; out comes a `Request` that a `Transport` sends unchanged. Names go into a
-path only after `check_name`: the server decodes `%2F` and resolves `..` before it looks at the path, so a name such
-as `../../x` or `web/status` would reach another object. Such names are refused here, as Kubernetes
-refuses them.
+In: a `Resource`, names and options. Out: a `Request` that a `Transport` sends unchanged. `check_name` checks every name
+before it goes into a path: the server decodes `%2F` and resolves `..` before it parses the path, so a name such as
+`../../x` or `web/status` would reach another object. Such names are refused, as Kubernetes refuses them.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Request(msgspec.Struct, frozen=True):
 
     @property
     def target(self) -> str:
-        """Path and query as they go on the request line."""
+        """Path and query as in the request line."""
         return f"{self.path}?{urlencode(self.query, quote_via=quote)}" if self.query else self.path
 
     @property
@@ -50,7 +49,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a delete is bound to and how far it reaches."""
+    """Preconditions and propagation of a delete."""
 
     uid: str | None = None
     resource_version: str | None = None
@@ -102,7 +101,7 @@ def path_of(
 
 
 def query_of(options: Mapping[str, str | int | bool | None]) -> Query:
-    """Query parameters without those that are unset; booleans as Kubernetes reads them."""
+    """The query parameters that are set, with booleans as Kubernetes reads them."""
     return tuple(
         (name, ("true" if value else "false") if isinstance(value, bool) else str(value))
         for name, value in options.items()
@@ -116,7 +115,7 @@ def get(resource: Resource, name: str, namespace: str | None, subresource: str |
 
 
 class Selection(TypedDict, total=False):
-    """Which objects a list or a watch is about."""
+    """The objects that a list or a watch selects."""
 
     label_selector: str | None
     field_selector: str | None
@@ -131,7 +130,7 @@ class WriteChecks(TypedDict, total=False):
 
 
 class WriteOptions(WriteChecks, total=False):
-    """How a write is checked, and who makes it."""
+    """How a write is checked, and its field manager."""
 
     field_manager: str | None
 
@@ -145,7 +144,7 @@ _WRITE_OPTIONS = {"field_manager": "fieldManager", "field_validation": "fieldVal
 
 
 def _named(names: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options under the names they have in a query. One that nobody knows is a mistake, not a wider selection."""
+    """The options by their names in a query. An unknown one is refused, so that it cannot widen a selection."""
     if unknown := given.keys() - names.keys():
         raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
     return {name: given.get(option) for option, name in names.items()}
@@ -162,7 +161,7 @@ def list_page(
 ) -> Request:
     options = _named(_SELECTION, selection) | {"limit": limit, "continue": continue_token}
     if continue_token:
-        options["resourceVersion"] = None  # the token carries it
+        options["resourceVersion"] = None  # the token contains it
     query = query_of(options)
     accept = METADATA_ONLY_LIST if metadata else JSON_TYPE
     return Request("GET", path_of(resource, namespace), query, accept=accept)
@@ -203,7 +202,7 @@ def delete(resource: Resource, name: str, namespace: str | None, options: Delete
 
 
 def raw(path: str) -> Request:
-    """A GET of a path that is no resource: `/version`, `/healthz`, discovery documents."""
+    """GET of a path that is no resource: `/version`, `/healthz`, discovery documents."""
     if not path.startswith("/"):
         raise RequestError(f"the path {path!r} must begin with '/'")
     if any(part in (".", "..") for part in path.split("/")):

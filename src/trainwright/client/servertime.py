@@ -1,8 +1,8 @@
-"""The API server's clock, as far as its `Date` headers tell.
+"""The API server's clock, estimated from its `Date` headers.
 
-Each answer says that the server's time was within one second of its header, at some moment between our sending and
-receiving. The offset is what all recent answers allow; when an answer contradicts them, a clock has jumped and the
-older ones are dropped.
+Each answer bounds the offset: at some moment between our sending and receiving, the server's time was within the second
+of its header. The offset is within the bounds of all recent answers. When an answer contradicts them, a clock has
+jumped, and the older answers are dropped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ServerTime:
         return self._now()
 
     def now(self) -> float:
-        """Seconds since the epoch by the server's clock; by ours as long as no answer has been seen."""
+        """Seconds since the epoch by the server's clock; by ours until the first answer."""
         return self._now() + self.offset
 
     @property
@@ -31,7 +31,7 @@ class ServerTime:
         if self._least == float("-inf"):
             return 0.0
         if self._least <= 0.0 <= self._most:
-            return 0.0  # nothing speaks against our own clock
+            return 0.0  # our own clock is within the bounds
         return (self._least + self._most) / 2
 
     def observe(self, date: str | None, sent: float, received: float) -> None:
@@ -40,7 +40,7 @@ class ServerTime:
         try:
             stamp = parsedate_to_datetime(date).timestamp()
         except (TypeError, ValueError):
-            return  # a proxy's idea of a date tells us nothing
+            return  # not a date: perhaps from a proxy
         least, most = stamp - received, stamp + 1.0 - sent
         if least > self._most or most < self._least:
             self._least, self._most = least, most

@@ -1,4 +1,4 @@
-"""TLS contexts for talking to an API server: its CA, and our client certificate where there is one."""
+"""TLS contexts for connections to an API server: its CA, and our client certificate if there is one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def client_context(
         context = ssl.create_default_context(cadata=ca.decode() if ca else None)
     except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
         raise ConfigError(f"the certificate authority's data is not PEM: {error}") from error
-    # As Go does: an intermediate may be the trust anchor, and CAs without the newer extensions are still CAs.
+    # As Go does: an intermediate may be the trust anchor, and CAs without newer extensions are accepted.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if insecure:
@@ -29,7 +29,7 @@ def client_context(
 
 
 def load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """`ssl` reads certificates from files only, so the pair passes through one that nobody else can read."""
+    """Loads a client certificate. `ssl` reads only files, so the pair is written to one that only we can read."""
     descriptor, path = tempfile.mkstemp(prefix="trainwright-", suffix=".pem")  # made 0600
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -1,8 +1,8 @@
-"""The seam between what is asked and how it travels: a `Transport` sends a `Request` and gives back bytes.
+"""The interface to the network: a `Transport` sends a `Request` and returns bytes.
 
-Tests and fault injection swap the transport; nothing above it knows aiohttp. Every call carries a deadline, every
-stream an idle limit. A transport raises only `Unreachable` (nothing was sent) and `UnknownOutcome` (something was);
-statuses are data.
+Tests and fault injection replace the transport; nothing above it knows aiohttp. Every call has a deadline, every stream
+an idle limit. A transport raises only `Unreachable` (nothing was sent) and `UnknownOutcome` (something was); error
+statuses are answers.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Stream(Protocol):
-    """An answer whose body is still coming."""
+    """An answer whose body is still being received."""
 
     status: int
     headers: Mapping[str, str]
 
     async def read(self) -> bytes:
-        """The whole rest of the body: for the short bodies of failures."""
+        """The rest of the body, for the short bodies of errors."""
         ...
 
     def lines(self) -> AsyncIterator[bytes]:

@@ -1,9 +1,9 @@
-"""A controller engine that knows nothing of training.
+"""A controller engine that knows nothing about training.
 
-One event on its way: the API server sends a line on a watch → the `Informer` of its `Source` puts the object into the
+The path of an event: the API server sends a line on a watch → the `Informer` of its `Source` puts the object into the
 `Store` and publishes the `Delta` → each `Controller` that `Watches` the source maps old and new object to `Key`s and
 adds them to its `WorkQueue` → a worker takes the key and calls the reconcile function, which reads stores, acts
-through the client, and returns `Done()` or `After(seconds)`; what it raises is tried again with growing delay. The
+through the client, and returns `Done()` or `After(seconds)`. If it raises, it is called again with back-off. The
 `Manager` runs all of it as one TaskGroup.
 
 How to use it:
@@ -29,9 +29,9 @@ How to use it:
         await Manager(client, [controller]).run()  # until cancelled
 
 Rules: a `Source` whose type is not served (CRD missing) counts as synced and empty, `source.trouble` says so, and it
-comes alive by itself. Share one `Source` among controllers. Stores lag behind your own writes: make writes that can
-be repeated (apply, create with a fixed name, delete with a uid), never ones that depend on having seen the last
-event. In tests pass a `VirtualClock`.
+is listed as soon as the type is served. Share one `Source` among controllers. Stores lag behind your own writes: make
+writes that can be repeated (apply, create with a fixed name, delete with a uid), never ones that depend on having seen
+the last event. In tests pass a `VirtualClock`.
 """
 
 from trainwright.clock import Clock, SystemClock, VirtualClock

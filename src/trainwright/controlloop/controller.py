@@ -1,8 +1,7 @@
 """A controller: a queue of keys, the sources that fill it, and workers that empty it through one reconcile function.
 
-A worker's story has four ends: done, come back later, failed (again after a growing delay), and cancelled. A conflict
-is a failure that is nobody's fault: it comes back soon and is not logged. A 429 comes back no earlier than the server
-asks.
+A reconcile has four outcomes: done, again later, failed (again with back-off), and cancelled. A conflict is an expected
+failure: it is retried soon and not logged. After a 429 the retry waits at least as long as the server asks.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ FORBIDDEN_RETRY_SECONDS = 30.0
 
 
 class Controller:
-    """Give it to a `Manager`. `add(key)` asks for a reconcile from outside, as a timer or another controller may."""
+    """Runs in a `Manager`. `add(key)` requests a reconcile from outside, such as from a timer or another controller."""
 
     def __init__(
         self,
@@ -55,11 +54,11 @@ class Controller:
         self.queue.add(key)
 
     def listen_to(self, watch: Watches) -> None:
-        """Be woken by a source that comes while the controller runs; its first list is not waited for."""
+        """Adds a source while the controller runs. The controller does not wait for its first list."""
         watch.source.listen(self._listener(watch))
 
     async def run(self) -> None:
-        """Works until cancelled, from the moment every source has shown a complete list."""
+        """Reconciles until cancelled, once every source has been listed."""
         for watch in self.watches:
             await watch.source.wait_synced()
         self._metrics.workers(self.name, 0, self._workers)

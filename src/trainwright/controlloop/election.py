@@ -1,10 +1,10 @@
-"""Leader election by a Lease, as client-go does it, with a hard stop when it is lost.
+"""Leader election by a Lease, as client-go does it, with a hard stop when the Lease is lost.
 
-`lead(task)` waits until the Lease is ours, runs the task, and renews meanwhile. When no renewal has succeeded for
-`renew_deadline`, it raises `LostLease` and cancels the task: the process should end. A paused process may not notice
-in time, so `Fence` stands in front of every write: past the deadline nothing is sent, whatever a task thinks.
+`lead(task)` waits until it holds the Lease, runs the task, and renews the Lease meanwhile. When no renewal has
+succeeded for `renew_deadline`, it raises `LostLease` and cancels the task: the process should end. A paused process
+may notice too late, so `Fence` checks every write: past the deadline nothing is sent.
 
-Other holders' clocks are never compared with ours: a Lease counts as held for its duration since we saw it change.
+Clocks of other holders are never compared with ours: a Lease counts as held for its duration since we saw it change.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ RELEASE_SECONDS = 5.0
 
 
 class LostLease(Exception):
-    """We led and cannot be sure any more that we do."""
+    """This process was the leader and may not be any more."""
 
 
 class NotLeading(ClientError):
-    """A write was refused here, before it was sent: the Lease is not ours any more."""
+    """A write was not sent, because this process does not hold the Lease any more."""
 
 
 class ElectionConfig(msgspec.Struct, frozen=True):
@@ -87,7 +87,7 @@ class Election:
 
     @property
     def is_leading(self) -> bool:
-        """Nobody else can hold the Lease at this moment, by any clock that runs at about our rate."""
+        """Whether this process holds the Lease and no other can, if clocks run at about the same rate."""
         return self._renewed_at is not None and self._clock.now() < self._renewed_at + self._config.renew_deadline
 
     async def lead(self, task: Callable[[], Awaitable[None]]) -> None:
@@ -121,7 +121,7 @@ class Election:
                 raise LostLease(f"the Lease {self._config.namespace}/{self._config.name} could not be renewed in time")
 
     async def _try(self, *, renew: bool) -> bool:
-        """One attempt to take or keep the Lease. False, and no error, when it did not work out."""
+        """One attempt to take or renew the Lease. Returns False when it failed."""
         begun = self._clock.now()
         try:
             held = await self._take(renew)
@@ -131,7 +131,7 @@ class Election:
         if held:
             self._renewed_at = begun
         elif renew:
-            self._renewed_at = None  # somebody else has it
+            self._renewed_at = None  # another process holds it
         return held
 
     async def _take(self, renew: bool) -> bool:
@@ -147,7 +147,7 @@ class Election:
         if lease.spec.holder_identity and not ours and self._clock.now() < self._seen_at + duration:
             return False
         if renew and not ours:
-            return False  # expired or not: somebody took it from us, and that is the end of our term
+            return False  # another process took it: this one must stop leading, even if that Lease has expired
         spec = self._spec(
             acquired=lease.spec.acquire_time if ours else None,
             transitions=(lease.spec.lease_transitions or 0) + (0 if ours else 1),
@@ -170,7 +170,7 @@ class Election:
         return True
 
     async def _release(self) -> None:
-        """So that the next leader need not wait. Bounded, and worth no error: the Lease expires by itself."""
+        """Releases the Lease, so that the next leader need not wait. Failures are ignored: the Lease also expires."""
         if not self.is_leading:
             return
         self._renewed_at = None
@@ -209,7 +209,7 @@ class Election:
 
 
 class Fence:
-    """A transport that lets writes through only while `is_open()`. Reads pass always."""
+    """A transport that sends writes only while `is_open()`. Reads always pass."""
 
     def __init__(self, transport: Transport, is_open: Callable[[], bool]) -> None:
         self._transport = transport
@@ -224,7 +224,7 @@ class Fence:
         return self._transport.stream(request, deadline=deadline, idle=idle)
 
     async def open(self) -> None:
-        """The transport behind is opened and closed by whoever made it."""
+        """Does nothing: the inner transport is opened and closed by its owner."""
 
     async def close(self) -> None:
         """See `open`."""

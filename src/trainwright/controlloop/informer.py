@@ -1,7 +1,6 @@
-"""Drives one source: does what the state machine asks, keeps the store, tells the listeners.
+"""Drives one source: lists and watches as the state machine says, and keeps the source's store.
 
-Every rule of recovery is in `watching.step`; this file only turns its states into requests and their results into
-inputs.
+All recovery rules are in `watching.step`; this file only turns its states into requests and their results into inputs.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ class Informer:
         self._source = source
         self._clock = clock
         self._jitter = jitter
-        self._told: str | None = None  # the failure that was logged last: each is logged once
-        self._forbidden = False  # the last failure; a stream that opens then is proof enough that it is over
+        self._told: str | None = None  # the last failure that was logged: each is logged once
+        self._forbidden = False  # the last request was forbidden; a watch that opens shows that this is over
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -46,7 +45,7 @@ class Informer:
                 case watching.Watch():
                     state = await self._watch(state)
                 case watching.Pause(seconds):
-                    if state.absent:  # whatever we knew of the type is gone with it, and nobody waits for a list
+                    if state.absent:  # without the type there are no objects, and there will be no list to wait for
                         self._source.publish(self._source.store.replace(()))
                         self._source.synced(trouble=not_served(self._source.resource.group_resource))
                     await self._clock.sleep(seconds)
@@ -119,11 +118,11 @@ class Informer:
         if isinstance(error, ExpiredError):
             return watching.Expired()
         if isinstance(error, NotFound) and error.is_missing_type:
-            self._tell(logging.INFO, not_served(self._source.resource.group_resource))  # it may come later
+            self._tell(logging.INFO, not_served(self._source.resource.group_resource))  # it may be served later
             return watching.Absent()
         self._tell(logging.WARNING, str(error))
         self._forbidden = isinstance(error, Forbidden)
-        if self._forbidden or isinstance(error, DecodeError):  # neither passes by itself
+        if self._forbidden or isinstance(error, DecodeError):  # these do not pass by themselves
             self._source.troubled(str(error))
         retry_after = error.retry_after if isinstance(error, ApiError) else None
         return watching.Failed(retry_after or 0.0)

@@ -1,4 +1,4 @@
-"""The manager is one TaskGroup: informers for all sources, workers for all controllers, and what must live as long.
+"""The manager: one TaskGroup with the informers of all sources, the workers of all controllers, and other tasks.
 
 When one of them ends with an error, all are cancelled and `run` raises: half a manager is worse than none.
 """
@@ -21,8 +21,8 @@ Task = Callable[[], Awaitable[None]]
 class Manager:
     """`await Manager(client, controllers).run()`; cancel it to stop.
 
-    `sources` are watched though no controller is woken by them. With `lead`, controllers start only when it says so
-    (election); informers run from the start, so that a new leader has warm stores.
+    `sources` are watched in addition to those of the controllers. With `lead` (leader election), controllers run only
+    while it calls them; informers run from the start, so that a new leader has complete stores.
     """
 
     def __init__(

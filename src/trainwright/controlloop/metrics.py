@@ -1,4 +1,4 @@
-"""What the engine tells about itself. It counts nothing: whoever wants figures passes an object with these methods."""
+"""The interface for metrics. The engine counts nothing itself: it calls these methods."""
 
 from __future__ import annotations
 

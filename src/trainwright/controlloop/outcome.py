@@ -1,8 +1,7 @@
-"""What a reconcile is about, and what it may end in.
+"""The key and the outcomes of a reconcile.
 
-A reconciler gets a `Key`, never an event: it reads the present, acts, and returns `Done()` or `After(seconds)`.
-Anything it raises is a failure and comes back with growing delay; `client.errors` decide how it is logged (a conflict
-is no news).
+A reconciler gets a `Key`, never an event: it reads the current state, acts, and returns `Done()` or `After(seconds)`.
+If it raises, it is called again with back-off; the class of the error decides how it is logged (a conflict is not).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import msgspec
 
 
 class Key(NamedTuple):
-    """One object by name. Objects of the cluster have the namespace ""."""
+    """One object by name. Cluster-scoped objects have the namespace ""."""
 
     namespace: str
     name: str
@@ -24,9 +23,10 @@ class Key(NamedTuple):
 
 
 class NotYet(Exception):
-    """Raised by a reconciler that has told the user why it cannot go on: come back with back-off, log one line.
+    """Raised by a reconciler that has reported to the user why it cannot continue: retried with back-off, logged in one
+    line.
 
-    `within` bounds the back-off, for an object that has something else to be looked at for, such as a deadline.
+    `within` bounds the back-off, for an object with a deadline of its own.
     """
 
     def __init__(self, message: str, *, within: float | None = None) -> None:
@@ -35,11 +35,11 @@ class NotYet(Exception):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """Nothing to do until something changes."""
+    """Nothing more to do until something changes."""
 
 
 class After(msgspec.Struct, frozen=True):
-    """Come back in so many seconds, or earlier if something changes."""
+    """Reconcile again after these seconds, or earlier if something changes."""
 
     seconds: float
 

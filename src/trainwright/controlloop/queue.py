@@ -1,10 +1,10 @@
 """A work queue with client-go's guarantees, on one event loop.
 
 1. Fair: keys come out in the order they went in.
-2. Stingy: a key that is added several times before it is worked on is worked on once.
-3. Exclusive: a key is never worked on by two workers; added meanwhile, it comes again when the first one is done.
+2. Stingy: a key that is added several times before it is processed is processed once.
+3. Exclusive: two workers never process the same key; a key that is added meanwhile is processed again afterwards.
 4. Delayed: `add_after` keeps the earliest of several times; `retry` waits twice as long after each failure in a row.
-5. Closing: `close` wakes all workers; what is being worked on is finished by its worker.
+5. Closing: `close` wakes all workers; a worker finishes the key that it is processing.
 """
 
 from __future__ import annotations
@@ -72,14 +72,14 @@ class WorkQueue(Generic[K]):
         return seconds
 
     def forget(self, key: K) -> None:
-        """The key did well: its next failure starts from the shortest delay."""
+        """Resets the back-off of a key that succeeded."""
         self._failures.pop(key, None)
 
     def failures(self, key: K) -> int:
         return self._failures.get(key, 0)
 
     async def get(self) -> K | None:
-        """The next key, which is the caller's until `done`; None when the queue is closed."""
+        """The next key, exclusive to the caller until `done`; None when the queue is closed."""
         while not self._queue:
             if self._closed:
                 return None

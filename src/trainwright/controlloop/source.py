@@ -1,7 +1,7 @@
-"""What is watched: a resource, how it is decoded and indexed, and the store that results.
+"""A source: a resource to watch, how its objects are decoded and indexed, and the store that they are kept in.
 
-A `Source` is shared: two controllers that look at the same kind use the same one, and it costs one watch. Its
-`keys_of` for a controller is given where the controller is made (`Watches`).
+Controllers that read the same kind share one `Source`, which costs one watch. How a controller maps its objects to keys
+is said where the controller is made (`Watches`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Listener = Callable[[Delta[Any]], None]
 
 
 class Source(Generic[T]):
-    """One kind of object, in one namespace or in all, perhaps selected by labels, decoded to `decode`."""
+    """Objects of one kind, in one namespace or in all, optionally selected by labels or fields, decoded to `decode`."""
 
     def __init__(
         self,
@@ -43,8 +43,8 @@ class Source(Generic[T]):
         self.thin = thin  # drops what nobody reads from the store, before it is stored
         self.store: Store[T] = Store(indexes)
         self.trouble = ""
-        """Why the store cannot be relied on: the type is not served, or must not be read, or cannot be decoded. Empty
-        when it can; an API server that is away for a moment is no trouble.
+        """Why the store cannot be relied on: the type is not served, may not be read, or cannot be decoded. Empty when
+        it can. An API server that is away for a moment does not count.
         """
         self.listed_version = ""
         """The version that the last complete list showed."""
@@ -58,12 +58,12 @@ class Source(Generic[T]):
 
     @property
     def is_synced(self) -> bool:
-        """The store has shown one complete list, or there is nothing to list."""
+        """Whether the store has had a complete list, or the type is not served."""
         return self._synced.is_set()
 
     @property
     def is_answered(self) -> bool:
-        """The API server has said something about this type: a first list, or why there is none."""
+        """Whether the API server has answered about this type: with a first list, or why there is none."""
         return self.is_synced or bool(self.trouble)
 
     async def wait_synced(self) -> None:
@@ -95,13 +95,13 @@ class Source(Generic[T]):
             listener()
 
     def synced(self, trouble: str = "") -> None:
-        """The store shows a complete list. With `trouble`, it is empty because the type is not served."""
+        """The store has a complete list. With `trouble`, it is empty because the type is not served."""
         first = not self.is_synced
         self._synced.set()
         self._tell(trouble, first=first)
 
     def troubled(self, trouble: str) -> None:
-        """The store shows what was last known, if anything."""
+        """The store has the last known objects, if any."""
         self._tell(trouble, first=False)
 
     def _tell(self, trouble: str, *, first: bool) -> None:
@@ -113,7 +113,7 @@ class Source(Generic[T]):
 
 
 class Watches:
-    """A source as one controller sees it: which keys to work on when an object changes."""
+    """A source of one controller, and the keys to reconcile when one of its objects changes."""
 
     def __init__(self, source: Source[Any], keys_of: KeysOf | None = None) -> None:
         self.source = source

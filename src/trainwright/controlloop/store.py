@@ -1,8 +1,8 @@
-"""The objects of one kind as the last list and watch told them: one writer, many readers.
+"""The objects of one kind as of the last list and watch event: one writer, many readers.
 
-In come complete lists and single events; out come `Delta`s (old, new) for whoever maps them to keys. A new list
-reports as deleted what vanished while we were disconnected, so nobody ever waits for an event that
-will not come. Readers see either the old list or the new one, never a part.
+In: complete lists and single events. Out: `Delta`s (old, new), which controllers map to keys. Objects that were deleted
+while the watch was disconnected are missing from the next list and reported as deleted then. Readers see either the old
+list or the new one, never a part.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Metadata(Protocol):
 
 
 class Object(Protocol):
-    """All the store asks of an object: a msgspec Struct whose metadata has these four."""
+    """What the store needs of an object: a msgspec Struct with this metadata."""
 
     @property
     def metadata(self) -> Metadata: ...
@@ -36,10 +36,10 @@ Index = Callable[[T], Iterable[str]]
 
 
 class Delta(NamedTuple, Generic[T]):
-    """One object's change: (None, new) appeared, (old, None) is gone, (old, new) changed.
+    """One object's change: (None, new) was created, (old, None) deleted, (old, new) changed.
 
-    Of an object that is gone, `old` is its last state where the watch told of the deletion. Where it vanished between
-    two lists nobody `witnessed` that, and `old` is only the last state that was seen.
+    Of a deleted object, `old` is its last state where the watch told of the deletion. Where it vanished between two
+    lists nobody `witnessed` that, and `old` is only the last state that was seen.
     """
 
     old: T | None
@@ -72,7 +72,7 @@ class Store(Generic[T]):
         return list(self._objects)
 
     def by(self, index: str, value: str) -> list[T]:
-        """The objects for which the index's function gave `value`, in order of arrival."""
+        """The objects for which the index's function returned `value`, in the order they were added."""
         return [self._objects[key] for key in self._indexes[index].get(value, ())]
 
     def has(self, index: str, value: str) -> bool:
@@ -82,7 +82,7 @@ class Store(Generic[T]):
     # Writing: the informer only
 
     def put(self, new: T) -> Delta[T] | None:
-        """An object was added or changed. None when it is the very version we have."""
+        """An object was created or changed. None when the store has this version already."""
         key = key_of(new)
         old = self._objects.get(key)
         if old is not None and _same_version(old, new):
@@ -100,7 +100,9 @@ class Store(Generic[T]):
         return Delta(gone if gone.metadata.uid == old.metadata.uid else old, None)
 
     def replace(self, objects: Iterable[T]) -> list[Delta[T]]:
-        """A complete list: what is not in it is gone. An object replaced under its name is gone and then new."""
+        """A complete list: objects that are not in it are deleted. One with the same name and another uid counts as
+        deleted and created.
+        """
         fresh = {key_of(thing): thing for thing in objects}
         deltas: list[Delta[T]] = []
         for key, old in list(self._objects.items()):

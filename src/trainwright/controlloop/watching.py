@@ -1,11 +1,11 @@
-"""List and watch as a state machine: `step(state, input) → state`, with every rule of recovery in one `match`.
+"""List and watch as a state machine: `step(state, input) → state`, with all recovery rules in one `match`.
 
     List ──Listed──▶ Watch ──Happened──▶ Watch …
      ▲ ▲               │ │
      │ └────Expired────┘ └─Ended/Failed──▶ Pause ──Elapsed──▶ Watch (from the last version seen)
      └──Elapsed── Pause ◀──Failed── List
 
-Pure: no client, no clock. `informer` does what a state asks for and feeds back what happened.
+Pure: no client, no clock. `informer` carries out each state and passes the result back as an input.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ ABSENT_PAUSE = 5.0
 
 
 class List(msgspec.Struct, frozen=True):
-    """Ask for all objects. `failures` counts tries in a row that came to nothing."""
+    """List all objects. `failures` counts failed attempts in a row."""
 
     failures: int = 0
 
 
 class Watch(msgspec.Struct, frozen=True):
-    """Ask for what happened after `version`."""
+    """Watch for changes after `version`."""
 
     version: str
     failures: int = 0
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """Wait, then go on with `then`. `absent`: the type is not served at all, so the store is complete: empty."""
+    """Wait, then continue with `then`. `absent`: the type is not served, so the store is complete and empty."""
 
     seconds: float
     then: List | Watch
@@ -49,13 +49,13 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class Happened(msgspec.Struct, frozen=True):
-    """An event or a bookmark. Both carry the version to go on from."""
+    """An event or a bookmark, with the version to continue from."""
 
     version: str
 
 
 class Steady(msgspec.Struct, frozen=True):
-    """The stream has been open for a while: whatever ends it now is not the failure before."""
+    """The watch has been open for a while: its end is not a repetition of the earlier failure."""
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ class Expired(msgspec.Struct, frozen=True):
 
 
 class Absent(msgspec.Struct, frozen=True):
-    """404 for the whole type: its CRD is not installed, or not any more."""
+    """404 for the whole type: its CRD is not installed."""
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -88,8 +88,8 @@ def step(state: State, happened: Input, jitter: Jitter) -> State:
     """The next state. Inputs that a state cannot produce leave it as it is."""
     match state, happened:
         case (List(failures), Listed(version)):
-            return Watch(version, failures)  # a list is no proof yet: its version may be refused by the watch
-        case (List(failures), Expired()):  # a page's token grew too old: from the first page again
+            return Watch(version, failures)  # failures stay until the watch works: it may refuse the list's version
+        case (List(failures), Expired()):  # a page's token was too old: start again with the first page
             return Pause(_pause(failures, jitter), List(failures + 1)) if failures else List(1)
         case (List(failures), Failed(retry_after)):
             return Pause(max(retry_after, _pause(failures, jitter)), List(failures + 1))
@@ -118,5 +118,5 @@ def step(state: State, happened: Input, jitter: Jitter) -> State:
 
 
 def _pause(failures: int, jitter: Jitter) -> float:
-    """Twice as long each time, up to half a minute, spread so that many watchers do not come back together."""
+    """The back-off: doubled each time up to half a minute, and spread, so that many watchers do not return together."""
     return min(LAST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures, 10)) * (1.0 + jitter())

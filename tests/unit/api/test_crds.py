@@ -60,7 +60,7 @@ def test_third_party_crds_carry_no_prose(path: Path) -> None:
 
 def test_fields_a_user_writes_are_explained(built: dict[str, Any]) -> None:
     spec = built["trainjobs"]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    assert spec["properties"]["trainer"]["properties"]["numNodes"]["description"] == "How many nodes train."
+    assert spec["properties"]["trainer"]["properties"]["numNodes"]["description"] == "Number of nodes."
     assert all("description" in field for field in spec["properties"].values())
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainwright.plugins.flux_scripts import Cluster, entrypoint_script, init_script
+from trainwright.plugins.flux.scripts import Cluster, entrypoint_script, init_script
 from unit.pipeline.objects import container, job_of_runtime, jobset, objects, plan, pods, runtime, trainjob
 
 FLUX = {"numNodes": 1, "flux": {}}

@@ -24,7 +24,7 @@ from trainwright.pipeline.provenance import PLUGIN, Origin
 from trainwright.pipeline.steps import copy_spec, set_steps
 from trainwright.pipeline.typed import invalid_value, runtime_ref_text
 from trainwright.pipeline.workload import LIFETIME_ANNOTATION, Watch, WorkloadStatus, end_of
-from trainwright.plugins.override_rules import validate_overrides
+from trainwright.plugins.jobset.override_rules import validate_overrides
 from trainwright.schema.errors import FieldError
 from trainwright.schema.jsonobject import Json
 

@@ -17,7 +17,7 @@ from trainwright.pipeline.info import Info
 from trainwright.pipeline.plan import Apply, CreateOnce, Intention, Repair
 from trainwright.pipeline.podset import NODE
 from trainwright.pipeline.workload import Watch
-from trainwright.plugins.flux_scripts import Cluster, entrypoint_script, init_script
+from trainwright.plugins.flux.scripts import Cluster, entrypoint_script, init_script
 from trainwright.schema.errors import FieldError, invalid
 from trainwright.schema.jsonobject import Json
 

@@ -11,7 +11,7 @@ from trainwright.pipeline.errors import TemplateInvalid
 from trainwright.pipeline.info import TRAINER_PORT, Info
 from trainwright.pipeline.podset import COMPLETION_INDEX, Container, PodSet, env_from_field, env_var
 from trainwright.pipeline.typed import invalid_value, json_of, reserved_env
-from trainwright.plugins import torchtune
+from trainwright.plugins.torch import torchtune
 from trainwright.schema.errors import FieldError, invalid
 
 RESERVED = ("PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT")

@@ -154,6 +154,16 @@ def test_creation_times_stay_and_no_list_is_older_than_its_items() -> None:
     assert [sentence.split(" ")[0] for sentence in broken] == ["creationTimestamp", "list"]
 
 
+def test_a_token_request_has_a_creation_time_of_its_own() -> None:
+    broken: list[str] = []
+    invariants = Invariants()
+    account = {"kind": "ServiceAccount", "metadata": {"uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}}
+    request = {"kind": "TokenRequest", "metadata": {"uid": "u", "creationTimestamp": "2026-01-01T00:00:01Z"}}
+    for document in (account, request, account):
+        invariants.check(document, broken)
+    assert broken == []
+
+
 def test_paths_pick_summarise_and_miss() -> None:
     document = {"a/b": [{"name": "x", "port": {"n": 1}}, {"name": "y", "port": {"n": 2}}]}
     assert lookup(document, "a~1b/[port.n=2]/name") == "y"

@@ -1,10 +1,10 @@
-"""The Common Expression Language as Kubernetes speaks it: rules of CRDs, match conditions of webhooks.
+"""The Common Expression Language (CEL) as Kubernetes uses it in rules of CRDs and match conditions of webhooks.
 
-`compile_expression` parses and compiles once; the program is then called with its variables. Everything is plain
+`compile_expression` compiles an expression once; the program is then called with its variables. Programs are plain
 Python closures: about half a million simple rules per second, and no dependency.
 
-Types are checked when a rule runs, not when it is compiled: what the API server would refuse for its types when a CRD
-is created (`1 == 1.0`) is evaluated here, or refused then.
+Types are checked when a rule runs, not when it is compiled: an expression that the API server refuses for its types
+when a CRD is created (`1 == 1.0`) is evaluated here, or fails then.
 """
 
 from trainwright.schema.cel.compile import Program, compile_expression

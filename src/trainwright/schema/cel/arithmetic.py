@@ -1,4 +1,4 @@
-"""CEL's arithmetic: 64-bit integers that overflow loudly, doubles, durations and timestamps; types never mix."""
+"""CEL's arithmetic on 64-bit integers, doubles, durations and timestamps. Overflow is an error, and types never mix."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def checked(value: int, *, unsigned: bool) -> int:
 
 
 def _numbers(a: Any, b: Any) -> str:
-    """`int`, `uint` or `float` when both are that; arithmetic never mixes them."""
+    """The type that both have: `int`, `uint` or `float`. Raises if they differ."""
     if isinstance(a, bool) or isinstance(b, bool):
         raise CelError(NO_OVERLOAD)
     if isinstance(a, UInt) and isinstance(b, UInt):

@@ -1,7 +1,7 @@
 """CEL expressions compiled to closures.
 
-In: the tree of an expression and the schemas of its variables. Out: a `Program`: call it with the variables' values.
-Schemas are followed while compiling (`self.when` of a date-time field is a timestamp, lists with keys compare without
+In: the tree of an expression and the schemas of its variables. Out: a `Program`, to be called with the variables'
+values. The compiler follows the schemas (`self.when` of a date-time field is a timestamp, keyed lists compare without
 order), so that evaluation looks nothing up.
 """
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Program:
-    """A compiled expression. Calling it evaluates; `CelError` says what went wrong."""
+    """A compiled expression. Calling it evaluates it, or raises `CelError`."""
 
     __slots__ = ("_evaluate", "names", "text")
 
@@ -56,7 +56,7 @@ class Program:
 
 
 class Compiler:
-    """Holds what is in scope while a tree is walked; macros.py calls back into it."""
+    """Walks a tree with the variables in scope; macros.py calls back into it."""
 
     def __init__(self, variables: Mapping[str, StructuralSchema | None]) -> None:
         self.scope: dict[str, StructuralSchema | None] = dict(variables)
@@ -207,7 +207,7 @@ class Compiler:
 
 
 def _select_optional(value: Optional_, name: str, turn: Callable[[Any], Any] | None) -> Optional_:
-    """Past a `.?`, every further step is optional too."""
+    """Select a member of an optional: after a `.?`, every further step is optional too."""
     if not value.present or not isinstance(value.value, dict) or name not in value.value:
         return NONE
     found = value.value[name]
@@ -230,7 +230,7 @@ def lookup(value: Any, key: Any) -> Any:
 
 
 def compile_expression(text: str, variables: Mapping[str, StructuralSchema | None]) -> Program:
-    """Compile `text`; `variables` names what it may speak of, each with its schema or None. Raises `SchemaError`."""
+    """Compile an expression over the given variables, each with its schema or None. Raises `SchemaError`."""
     compiler = Compiler(variables)
     try:
         expr = compiler.compile(parse(text))

@@ -1,4 +1,4 @@
-"""What compiling a part of an expression yields."""
+"""A compiled part of an expression."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Evaluate = Callable[[Env], Any]
 
 
 class Expr(NamedTuple):
-    """A compiled part, and the schema of what it yields where that is known."""
+    """A compiled part, and the schema of its value if that is known."""
 
     evaluate: Evaluate
     schema: StructuralSchema | None = None

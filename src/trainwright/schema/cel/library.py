@@ -1,8 +1,8 @@
-"""CEL's functions by name: the standard ones and those Kubernetes adds.
+"""CEL's functions by name: the standard ones and those that Kubernetes adds.
 
-Each module beside this one declares three tables: `GLOBAL` (called by name), `MEMBER` (called on a value, which the
-counts leave out) and `NAMESPACED` (`sets.contains`). Modules are loaded in order until one knows the name: most rules
-need the first two only.
+Each module beside this one declares three tables: `GLOBAL` (called by name), `MEMBER` (called on a value, which does
+not count as an argument) and `NAMESPACED` (`sets.contains`). Modules are imported in order until one has the name; most
+rules need only the first two.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TYPES = {
 
 
 def find(table: str, name: str) -> Signature | None:
-    """The signature of a function in GLOBAL, MEMBER or NAMESPACED; None when nobody knows it."""
+    """The signature of a function in one of the tables, None if it is unknown."""
     for module in _MODULES:
         found: Signature | None = getattr(import_module(f".{module}", __package__), table).get(name)
         if found is not None:

@@ -1,4 +1,4 @@
-"""Lists: order, sums, extremes, and lists seen as sets."""
+"""Functions on lists: order, sums, extremes, set operations."""
 
 from __future__ import annotations
 

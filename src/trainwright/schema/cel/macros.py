@@ -1,7 +1,7 @@
 """CEL's macros: presence, loops over lists and maps, optionals.
 
-A macro sees its arguments before they are evaluated. Loops follow `||` and `&&`: an error in one item is absorbed
-when another decides.
+A macro gets its arguments unevaluated. Loops behave like `||` and `&&`: if another item decides, an error in one item
+does not matter.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def _has(compiler: Compiler, node: Call) -> Expr:
         if name not in value:
             return False
         if turn is not None:
-            turn(value[name])  # data that cannot be read is an error, not a presence
+            turn(value[name])  # a value that cannot be converted is an error, not present
         return True
 
     return Expr(has)
 
 
 class _Loop:
-    """A range, one or two loop variables and a body compiled with them in scope."""
+    """A range, one or two loop variables, and a body compiled with them in scope."""
 
     def __init__(self, compiler: Compiler, node: Call, *, variables: int, bodies: int) -> None:
         assert node.target is not None
@@ -68,7 +68,7 @@ class _Loop:
         compiler.used -= {name for name in self.names if name not in outer}
 
     def steps(self, env: Env) -> Iterator[Env]:
-        """The scope of each round; it is one dictionary, changed between rounds."""
+        """The scope of each round: one dictionary, changed between rounds."""
         value = self.over(env)
         inner = dict(env)
         if isinstance(value, list):
@@ -143,7 +143,7 @@ def _filter(compiler: Compiler, node: Call) -> Expr:
 
 
 def _map(variables: int, *, filtered: bool) -> Macro:
-    """`map`, `transformList`: the body's value of each item, of those that pass when there is a test."""
+    """`map` and `transformList`: the value of the body for each item that passes the test, if there is one."""
 
     def build(compiler: Compiler, node: Call) -> Expr:
         loop = _Loop(compiler, node, variables=variables, bodies=2 if filtered else 1)
@@ -169,7 +169,7 @@ def _transform_map(*, filtered: bool) -> Macro:
 
 
 def _transform_entries(*, filtered: bool) -> Macro:
-    """`transformMapEntry`: the body yields a map; all of them together are the result, no key twice."""
+    """`transformMapEntry`: the body yields maps, which are joined; a key that comes twice is an error."""
 
     def build(compiler: Compiler, node: Call) -> Expr:
         loop = _Loop(compiler, node, variables=2, bodies=2 if filtered else 1)

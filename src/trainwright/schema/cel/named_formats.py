@@ -1,4 +1,4 @@
-"""Kubernetes' name formats in CEL: `format.dns1123Label().validate(self.name)` yields what is wrong, or nothing."""
+"""Kubernetes' name formats in CEL: `format.dns1123Label().validate(self.name)` yields the faults of a name, or none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainwright.schema.gotext import quote
 
 
 class Format:
-    """A format by name; `faults` says what is wrong with a string."""
+    """A named format; `faults` lists the faults of a string."""
 
     cel_type = "kubernetes.NamedFormat"
     __slots__ = ("faults", "name")
@@ -26,12 +26,12 @@ class Format:
         return self.name
 
 
-def _judged(format: str, fault: str) -> Callable[[str], list[str]]:
+def _by_format(format: str, fault: str) -> Callable[[str], list[str]]:
     return lambda text: [] if FORMATS[format](text) else [fault]
 
 
 def _prefix(faults: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """What generated names begin with may end in a dash."""
+    """The faults of a prefix for generated names, which may end in a dash."""
     return lambda text: faults(text[:-1] + "a" if text.endswith("-") else text)
 
 
@@ -49,10 +49,10 @@ _FORMATS: dict[str, Callable[[str], list[str]]] = {
     "dns1035LabelPrefix": _prefix(names.dns1035_label_faults),
     "labelValue": names.label_value_faults,
     "uri": _uri,
-    "uuid": _judged("uuid", "does not match the UUID format"),
-    "byte": _judged("byte", "invalid base64"),
-    "date": _judged("date", "invalid date"),
-    "datetime": _judged("datetime", "invalid datetime"),
+    "uuid": _by_format("uuid", "does not match the UUID format"),
+    "byte": _by_format("byte", "invalid base64"),
+    "date": _by_format("date", "invalid date"),
+    "datetime": _by_format("datetime", "invalid datetime"),
 }
 _BY_NAME = {name: Format(name, faults) for name, faults in _FORMATS.items()}
 

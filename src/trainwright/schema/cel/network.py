@@ -1,4 +1,4 @@
-"""URLs, IP addresses and CIDR blocks in CEL. Loaded when a rule first speaks of them."""
+"""URLs, IP addresses and CIDR blocks in CEL. Imported when a rule first uses one."""
 
 from __future__ import annotations
 

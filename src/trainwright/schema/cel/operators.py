@@ -1,4 +1,4 @@
-"""CEL's operators as closures. `||` and `&&` let the deciding side win over an error on the other, in either order."""
+"""CEL's operators as closures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _logic(decisive: bool) -> Callable[[Compiler, Call], Expr]:
-    """`||` and `&&`: the decisive value wins over an error on the other side, in either order."""
+    """`||` and `&&`: if one side decides, an error on the other does not matter, in either order."""
 
     def build(compiler: Compiler, node: Call) -> Expr:
         parts = [compiler.compile(arg).evaluate for arg in node.args]

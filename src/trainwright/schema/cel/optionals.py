@@ -1,4 +1,4 @@
-"""Optional values in CEL: made, asked, opened. The macros on them are in macros.py."""
+"""Functions that make and read optional values. Their macros are in macros.py."""
 
 from __future__ import annotations
 

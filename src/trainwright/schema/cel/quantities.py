@@ -14,9 +14,7 @@ _EXPONENTS = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12,
 
 
 class _Written(Quantity):
-    """A quantity as a rule spells it. The reference calls it an integer only when no fraction was written, not even
-    `1000m`.
-    """
+    """A quantity as a rule wrote it. Kubernetes calls it an integer only if it was written as one: `1000m` is none."""
 
     __slots__ = ("whole",)
 

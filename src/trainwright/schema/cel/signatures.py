@@ -1,4 +1,4 @@
-"""How functions of CEL are declared: the function, its least and its most arguments.
+"""Signatures of CEL functions: the function, its least and its greatest number of arguments.
 
 Functions take evaluated arguments, the target of a member call first, and return a value or raise `CelError`.
 """
@@ -16,6 +16,6 @@ Signatures = dict[str, Signature]
 
 
 def need(value: Any, *types: type) -> None:
-    """Refuse an argument of another type; a boolean is no number."""
+    """Raise unless a value has one of these types. A boolean is not a number."""
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         raise CelError(NO_OVERLOAD)

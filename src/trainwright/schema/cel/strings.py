@@ -1,4 +1,4 @@
-"""Strings: searching, cutting, formatting, regular expressions; `indexOf` also finds in lists."""
+"""Functions on strings: searching, cutting, formatting, regular expressions. `indexOf` also works on lists."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def format_(template: Any, args: Any) -> str:
                 return str(int(value))
             case "f" | "e":
                 need(value, int, float)
-                # The reference heeds the precision of %f alone, and writes exponents in raised figures.
+                # Kubernetes uses the precision of %f only, and writes exponents in superscript.
                 text = f"{value:.{int(digits[1:]) if digits and verb == 'f' else 6}{verb}}"
                 mantissa, _, exponent = text.partition("e")
                 return f"{mantissa}×10{exponent.removeprefix('+').translate(_RAISED)}" if exponent else text

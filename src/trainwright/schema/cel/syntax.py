@@ -1,7 +1,7 @@
-"""CEL's grammar: text becomes a tree of small tuples-with-names.
+"""CEL's parser.
 
-In: an expression. Out: `Node`s; macros are still calls (compile.py expands them). Bad text raises `SchemaError` with
-the place.
+In: an expression. Out: a tree of `Node`s, in which macros are still calls. Bad text raises `SchemaError` with the
+place.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from trainwright.schema.errors import SchemaError
 
-# Deeper nesting than this is refused before Python's own stack ends: a level takes a dozen frames.
+# A limit that is reached before Python's own stack ends: a level takes a dozen frames.
 _MAX_DEPTH = 50
 
 
@@ -384,5 +384,5 @@ def _unescape(match: re.Match[str]) -> str:
 
 def _unescape_bytes(match: re.Match[str]) -> str:
     text = _unescape(match)
-    # A private-use character stands for one byte until the literal is put together.
+    # A private-use character stands for one byte until the literal is complete.
     return chr(0xF700 + ord(text)) if match[2] or match[5] else text

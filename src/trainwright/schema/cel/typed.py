@@ -1,7 +1,7 @@
-"""What a schema adds to CEL: names of fields, types of scalars, equality of lists.
+"""The influence of a schema on CEL: names of fields, types of scalars, equality of lists.
 
-CEL sees a date-time string as a timestamp, a `number` as a double, a keyed list as one without order. All of that is
-decided here, at compile time where possible.
+In CEL a date-time string is a timestamp, a `number` a double, and a keyed list has no order. This module decides that,
+at compile time where possible.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from trainwright.schema.errors import SchemaError
 if TYPE_CHECKING:
     from trainwright.schema.structural import StructuralSchema
 
-# Names that are no CEL identifiers are spelled with these in rules (`self.a__dash__b`).
+# Rules write names that are not CEL identifiers with these escapes (`self.a__dash__b`).
 _ESCAPED = re.compile(r"__(underscores|dot|dash|slash)__")
 _SYMBOLS = {"underscores": "__", "dot": ".", "dash": "-", "slash": "/"}
 _KEYWORD = re.compile(
@@ -27,7 +27,7 @@ _KEYWORD = re.compile(
 
 
 def unescape(name: str) -> str:
-    """The property's own name behind its CEL spelling."""
+    """The name of a property that a rule writes escaped."""
     if "__" not in name:
         return name
     if keyword := _KEYWORD.fullmatch(name):
@@ -36,8 +36,7 @@ def unescape(name: str) -> str:
 
 
 def member(schema: StructuralSchema | None, field: str) -> tuple[str, StructuralSchema | None]:
-    """The real name and the schema of `operand.field`; a field that the schema does not have is a mistake in the
-    rule."""
+    """The unescaped name and the schema of `operand.field`. Raises `SchemaError` for a field that is not declared."""
     if schema is None:
         return field, None
     name = unescape(field)
@@ -53,7 +52,7 @@ def member(schema: StructuralSchema | None, field: str) -> tuple[str, Structural
 
 
 def element(schema: StructuralSchema | None) -> StructuralSchema | None:
-    """The schema of what indexing or iterating over a value yields."""
+    """The schema of the items or members of a value."""
     if schema is None:
         return None
     return schema.items if schema.type == "array" else schema.additional
@@ -85,7 +84,7 @@ def _text(parse: Callable[[str], Any]) -> Callable[[Any], Any]:
     def turn(value: Any) -> Any:
         if isinstance(value, str):
             return parse(value)
-        # The API server's type check lets a list pass where a string has a format.
+        # The API server's type check accepts a list in place of a string with a format.
         raise CelError(f"invalid data, expected string, got {_GO_TYPES.get(type(value), 'null')}")
 
     return turn
@@ -105,7 +104,7 @@ _FORMATS: dict[str, Callable[[Any], Any]] = {
 
 
 def convert(schema: StructuralSchema | None) -> Callable[[Any], Any] | None:
-    """How a JSON scalar of that schema becomes a CEL value; None where it stands for itself."""
+    """The function that makes a CEL value of a JSON scalar of this schema, None if they are the same."""
     if schema is None or schema.int_or_string:
         return None
     if schema.type == "integer":
@@ -118,7 +117,7 @@ def convert(schema: StructuralSchema | None) -> Callable[[Any], Any] | None:
 
 
 def typed_equal(left: Any, right: Any, schema: StructuralSchema | None) -> bool:
-    """Equality as the schema sees it: lists of type map or set have no order."""
+    """Equality by a schema: lists of type map or set have no order."""
     if schema is None or not isinstance(left, list | dict):
         return equal(left, right)
     if left == right:

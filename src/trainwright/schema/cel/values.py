@@ -1,7 +1,7 @@
-"""CEL values beyond JSON, and what every operator needs: equality, order, errors.
+"""CEL's values, their equality and order, and its errors.
 
-JSON values stand for themselves: str, bool, int, float, None, list, dict. Beside them there are `UInt`, bytes,
-`Duration`, `Timestamp` (a datetime), `Optional_`, `Type` and the Kubernetes types of library.py.
+JSON values are CEL values: str, bool, int, float, None, list, dict. The others are `UInt`, bytes, `Duration`,
+`Timestamp` (a datetime), `Optional_`, `Type` and the types that Kubernetes adds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trainwright.schema.quantity import Quantity
 
 
 class CelError(Exception):
-    """An evaluation that went wrong; `||`, `&&` and the macros built on them may absorb it."""
+    """An evaluation that failed. `||`, `&&` and the quantifiers ignore it if another part decides."""
 
 
 NO_OVERLOAD: Final = "no such overload"
@@ -105,7 +105,7 @@ def parse_duration(text: str) -> Duration:
 def parse_timestamp(text: str) -> Timestamp:
     match = _RFC3339.fullmatch(text)
     if match is None:
-        raise CelError(f'parsing time "{text}": it is no RFC 3339 time')
+        raise CelError(f'parsing time "{text}": it is not an RFC 3339 time')
     zone = "+00:00" if match[4] in "Zz" else match[4]
     micros = (match[3] or "").ljust(6, "0")[:6]
     try:
@@ -153,7 +153,7 @@ def is_number(value: Any) -> bool:
 
 
 def equal(left: Any, right: Any) -> bool:
-    """Equality over all types: values of different types are unequal, numbers compare by value."""
+    """Equality of any two values: those of different types are unequal, numbers compare by value."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, list) and isinstance(right, list):

@@ -25,7 +25,7 @@ class Version:
     def __init__(self, text: str) -> None:
         match = _SEMVER.fullmatch(text)
         if match is None:
-            raise CelError(f"semver parse error: {text} is no semantic version")
+            raise CelError(f"semver parse error: {text} is not a semantic version")
         self.numbers = (_uint64(match[1]), _uint64(match[2]), _uint64(match[3]))
         parts = match[4].split(".") if match[4] else []
         # Numbers sort before words; a release comes after its pre-releases.
@@ -79,7 +79,7 @@ def _number(at: int) -> Function:
 
 
 def _shared(name: str, compare: Function) -> Function:
-    """Quantities and versions share these names; the argument's type chooses."""
+    """A function of quantities and versions: the type of its argument decides."""
     of_quantities = QUANTITY[name][0]
 
     def choose(left: Any, right: Any) -> Any:

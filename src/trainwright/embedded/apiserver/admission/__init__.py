@@ -1,1 +1,1 @@
-"""Admission: who may change or refuse a write before it is stored."""
+"""Admission: webhooks and built-in plugins that may change or refuse a write before it is stored."""

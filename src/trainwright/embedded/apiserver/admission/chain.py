@@ -1,7 +1,7 @@
-"""The chain of admission: mutating webhooks one after the other, then validating ones side by side.
+"""The admission chain: built-in plugins, then mutating webhooks in turn, then validating webhooks at once.
 
-In: the operation, the object and what it was. Out: the object as webhooks changed it, or the refusal of one of them.
-With no webhook that wants the request, nothing is awaited: the write stays one step of the event loop.
+In: the request, the object and its old version. Out: the object as admission changed it, or the refusal of a webhook.
+If no webhook matches the request, nothing is awaited, and the write stays one step of the event loop.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Admission:
         self.api.state.listeners.append(self._observe)
 
     async def close(self) -> None:
-        """End connections to webhooks."""
+        """Close the connections to webhooks."""
         await self._caller.close()
 
     def _observe(self, event: Event) -> None:
@@ -66,13 +66,11 @@ class Admission:
         return found
 
     def concerned(self, request: AdmissionRequest) -> bool:
-        """Whether any webhook wants to hear of this."""
+        """Whether the rules of any webhook match the request."""
         return bool(self._wanted(MUTATING, request) or self._wanted(VALIDATING, request))
 
-    # ------------------------------------------------------------------------------------------------ the two phases
-
     async def mutate(self, request: AdmissionRequest, obj: Json, old: Json | None) -> Json | None:
-        """The changed object, or None if no webhook changed it. Built-in admission works in place, and comes first."""
+        """The object as webhooks changed it, or None. Built-in plugins run first, and change `obj` in place."""
         if request.served.resource == "pods" and not request.subresource:
             admit_pod(self.api, obj, create=request.operation == "CREATE")
         wanted = self._wanted(MUTATING, request)
@@ -84,7 +82,7 @@ class Admission:
             before[webhook] = current
             current = await self._mutate_once(webhook, request, current, old)
         for webhook in wanted:
-            # Asked again if others changed the object after it and it wants to know.
+            # Reinvocation: others changed the object after this webhook saw it.
             if webhook.reinvoke and current is not obj and current != before[webhook]:
                 current = await self._mutate_once(webhook, request, current, old)
         return None if current is obj else current
@@ -122,7 +120,7 @@ class Admission:
         return obj
 
     async def validate(self, request: AdmissionRequest, obj: Json | None, old: Json | None) -> None:
-        """Raises the refusal of the first webhook, in order, that refuses."""
+        """Raise the refusal of the first webhook, in order, that refuses."""
         limited = LIMITED.get(request.served.resource, ())
         if obj is not None and request.operation in limited and not request.subresource:
             check_limits(self.api, request.served.resource, obj)
@@ -150,11 +148,9 @@ class Admission:
             if webhook.fails_closed:
                 raise failure(webhook, error) from None
 
-    # ------------------------------------------------------------------------------------------------ selecting
-
     def _wanted(self, resource: str, request: AdmissionRequest) -> list[Webhook]:
         if request.served.group == GROUP:
-            return []  # webhooks never guard webhooks
+            return []  # webhooks are never called for webhook configurations
         return [
             webhook
             for webhook in self._webhooks(resource)
@@ -171,9 +167,9 @@ class Admission:
         return {} if stored is None else dict(stored.labels or {})
 
     def _body(self, webhook: Webhook, request: AdmissionRequest, obj: Json | None, old: Json | None) -> Json | None:
-        """What the webhook is sent, or None if the webhook's selectors or conditions leave it out."""
+        """The body to send, or None if the selectors or conditions of the webhook do not match."""
         labels = self._namespace_labels(request, obj, old)
-        if not webhook.selects(request.key, labels, obj, old):
+        if not webhook.selects(labels, obj, old):
             return None
         served = request.served
         kind = {"group": served.group, "version": served.version, "kind": served.kind}

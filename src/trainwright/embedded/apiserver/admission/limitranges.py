@@ -1,7 +1,7 @@
-"""LimitRanges at work: defaults for the containers of a new pod, and bounds for pods and claims.
+"""The LimitRanger plugin: defaults for the containers of a new pod, and bounds for pods and claims.
 
-In: a new pod or claim and the LimitRanges of its namespace. Out: the pod with what the ranges give by default and an
-annotation that tells it, or the refusal in kube-apiserver's words.
+In: a new pod or claim and the LimitRanges of its namespace. Out: the pod with defaults and an annotation that lists
+them, or the refusal in kube-apiserver's words.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Amounts = dict[str, str]
 
 
 def apply_defaults(api: Api, pod: Json) -> None:
-    """Each range in turn, as if it were alone; the annotation is the last one's."""
+    """Apply each range in turn. The annotation is that of the last one, as in kube-apiserver."""
     for limits in _ranges(api, pod):
         told: list[str] = []
         for group, words in (("containers", "container"), ("initContainers", "init container")):
@@ -33,7 +33,7 @@ def apply_defaults(api: Api, pod: Json) -> None:
 
 
 def check_limits(api: Api, resource: str, obj: Json) -> None:
-    """Raises 403 with all that is out of bounds of the first range that is not kept."""
+    """Raise 403 with all violations of the first range that the object violates."""
     for limits in _ranges(api, obj):
         faults = list(_pod_faults(limits, obj["spec"]) if resource == "pods" else _claim_faults(limits, obj["spec"]))
         if faults:
@@ -60,9 +60,6 @@ def _fill(container: Json, limits: list[Json], words: str) -> Iterator[str]:
         if missing:
             resources[member] = {**(resources.get(member) or {}), **{key: wanted[key] for key in missing}}
             yield f"{', '.join(missing)} {name} for {words} {container.get('name', '')}"
-
-
-# ---------------------------------------------------------------------------------------------------------- bounds
 
 
 def _pod_faults(limits: list[Json], spec: Json) -> Iterator[str]:
@@ -123,7 +120,7 @@ def _minimum(kind: str, key: str, bound: str, requests: Amounts, limits: Amounts
 
 
 def _total(spec: Json, member: str) -> Amounts:
-    """What the pod needs at one time: its containers and sidecars together, or the largest step before them."""
+    """The most the pod needs at one time: its containers and sidecars together, or its largest init container."""
     total: dict[str, Quantity] = {}
     sidecars: dict[str, Quantity] = {}
     largest: dict[str, Quantity] = {}

@@ -1,6 +1,6 @@
-"""Which webhooks a request concerns: rules, selectors, match conditions.
+"""Matching of requests and webhooks: rules, selectors, match conditions.
 
-In: one webhook of a configuration, compiled once, and the request. Out: whether it is to be called.
+In: one webhook of a configuration, compiled once, and a request. Out: whether to call the webhook.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trainwright.embedded.apiserver.errors import StatusError
-from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
 from trainwright.schema.errors import SchemaError
 from trainwright.schema.jsonobject import Json
@@ -21,7 +20,7 @@ VARIABLES = {"object": None, "oldObject": None, "request": None, "authorizer": N
 
 
 class Webhook:
-    """One webhook, ready to be asked."""
+    """One webhook, with its selectors and conditions compiled."""
 
     def __init__(self, configuration: str, spec: Json) -> None:
         self.configuration = configuration
@@ -37,23 +36,23 @@ class Webhook:
         self._objects: LabelSelector = selector_of(spec.get("objectSelector") or {})
         self._conditions: list[tuple[str, Program]] = []
         for condition in spec.get("matchConditions") or ():
-            from trainwright.schema.cel import compile_expression  # the engine is loaded when a condition needs it
+            from trainwright.schema.cel import compile_expression  # imported when the first condition needs it
 
             try:
                 program = compile_expression(condition.get("expression", ""), VARIABLES)
             except SchemaError:
-                continue  # refused when the configuration was written
+                continue  # such a condition is refused when the configuration is written
             self._conditions.append((condition.get("name", ""), program))
 
     def wants(self, served: Type, operation: str, subresource: str) -> bool:
-        """By rules alone, which needs no object."""
+        """Whether the rules match, which do not depend on the object."""
         versions = {served.version}
         if self.equivalent:
             versions |= {version.rpartition("/")[2] for version in served.sibling_versions}
         return any(_rule_covers(rule, served, versions, operation, subresource) for rule in self.rules)
 
-    def selects(self, key: Key, namespace_labels: dict[str, str] | None, obj: Json | None, old: Json | None) -> bool:
-        """`namespace_labels` is None for cluster-scoped objects that are no namespaces: those always match."""
+    def selects(self, namespace_labels: dict[str, str] | None, obj: Json | None, old: Json | None) -> bool:
+        """Whether the selectors match. `namespace_labels` is None for cluster-scoped objects, except namespaces."""
         if namespace_labels is not None and not self._namespaces.matches(namespace_labels):
             return False
         if self._objects.everything:
@@ -65,7 +64,7 @@ class Webhook:
         )
 
     def meets_conditions(self, request: Json) -> bool:
-        """Raises the refusal if a condition cannot be evaluated and the webhook fails closed."""
+        """Whether the conditions hold. Raises 403 if one cannot be evaluated and the webhook fails closed."""
         variables: dict[str, Any] = {
             "object": request.get("object"),
             "oldObject": request.get("oldObject"),

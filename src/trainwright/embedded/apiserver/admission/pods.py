@@ -1,4 +1,4 @@
-"""What kube-apiserver's own admission plugins do to a pod: priority, runtime class, the default tolerations."""
+"""Built-in admission of pods: the Priority, RuntimeClass and DefaultTolerationSeconds plugins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOWER = "PreemptLowerPriority"
 
 
 def admit_pod(api: Api, obj: Json, *, create: bool) -> None:
-    """Changes the pod in place; raises 403 for a class that does not exist or a value that contradicts it."""
+    """Change the pod in place. Raises 403 for a class that does not exist or a value that contradicts it."""
     spec = obj["spec"]
     if create:
         apply_defaults(api, obj)
@@ -86,7 +86,7 @@ def _runtime_class(api: Api, obj: Json, spec: Json) -> None:
 
 
 def _tolerate(spec: Json) -> None:
-    """Five minutes for a node to come back, unless the pod says otherwise."""
+    """Tolerate a node that is not ready for five minutes, unless the pod sets its own toleration."""
     tolerations = spec.get("tolerations") or []
     missing = [
         {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}

@@ -1,4 +1,4 @@
-"""What admission judges: the operation, its target and who wants it."""
+"""An admission request: the operation, its target and its user."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainwright.embedded.apiserver.types import Type
 
 
 class AdmissionRequest(msgspec.Struct, frozen=True):
-    """What is about to happen, apart from the objects."""
+    """A write that is about to happen, without the objects."""
 
     served: Type
     operation: str

@@ -1,4 +1,4 @@
-"""One call to one webhook: an AdmissionReview over HTTPS, and what its answer means."""
+"""Calls of webhooks: an AdmissionReview over HTTPS, and the interpretation of its answer."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from trainwright.schema.jsonobject import Json
 log = logging.getLogger(__name__)
 MAX_ANSWER = 16 * 2**20
 ServiceResolver = Callable[[str, str, int], tuple[str, int] | None]
-"""Namespace, name and port of a service → host and port to connect to; there is no proxy that could do it."""
+"""Namespace, name and port of a service → host and port to connect to, None if unknown. There is no proxy."""
 
 
 class WebhookFailed(Exception):
-    """The webhook could not be asked, or its answer not understood. The failure policy decides what follows."""
+    """A call that failed or an answer that is malformed. The failure policy decides what follows."""
 
 
 class WebhookCaller:
@@ -45,19 +45,19 @@ class WebhookCaller:
             self._session = None
 
     async def call(self, webhook: Webhook, request: Json) -> list[Json]:
-        """The JSON patch the webhook wants (empty if none). Raises `StatusError` if it refuses, `WebhookFailed` if it
-        fails."""
+        """The JSON patch of the webhook's answer, which may be empty.
+
+        Raises `StatusError` if the webhook refuses, `WebhookFailed` if the call fails.
+        """
         version = next((v for v in webhook.versions if v in ("v1", "v1beta1")), "")
         if not version:
             raise WebhookFailed("does not accept known AdmissionReview versions (v1, v1beta1)")
         review = {"kind": "AdmissionReview", "apiVersion": f"admission.k8s.io/{version}", "request": request}
         answer = await self._post(webhook, review)
-        return self._understand(webhook, request, version, answer)
-
-    # ------------------------------------------------------------------------------------------------ sending
+        return self._interpret(webhook, request, version, answer)
 
     def _target(self, webhook: Webhook) -> tuple[str, str | None]:
-        """URL and, for a service, the name its certificate must carry."""
+        """The URL and, for a service, the name that its certificate must have."""
         config = webhook.client_config
         if config.get("url"):
             return str(config["url"]), None
@@ -113,9 +113,7 @@ class WebhookCaller:
         except ValueError:
             raise WebhookFailed("the answer is not JSON") from None
 
-    # ------------------------------------------------------------------------------------------------ the answer
-
-    def _understand(self, webhook: Webhook, request: Json, version: str, answer: Any) -> list[Json]:
+    def _interpret(self, webhook: Webhook, request: Json, version: str, answer: Any) -> list[Json]:
         if not isinstance(answer, dict) or not isinstance(answer.get("response"), dict):
             raise WebhookFailed("webhook response was absent")
         if answer.get("kind") != "AdmissionReview" or answer.get("apiVersion") != f"admission.k8s.io/{version}":
@@ -146,7 +144,7 @@ class WebhookCaller:
 
 
 def denial(name: str, status: Json) -> StatusError:
-    """The webhook's own words, with its name in front."""
+    """The refusal: the webhook's message after its name."""
     prefix = f'admission webhook "{name}" denied the request'
     if status.get("message"):
         text = f"{prefix}: {status['message']}"

@@ -1,1 +1,1 @@
-"""The built-in kinds: which there are (kinds.py), and for each its defaults, rules and columns."""
+"""The built-in kinds, one class each (kind.py, kinds.py), with their defaults, rules and columns."""

@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers: stored and shown; nothing here scales by them."""
+"""HorizontalPodAutoscalers, which are stored and shown; this server does not scale by them."""
 
 from __future__ import annotations
 

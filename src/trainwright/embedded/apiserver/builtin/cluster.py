@@ -24,7 +24,7 @@ IMMORTAL = ("default", "kube-system", "kube-public")
 
 
 class Namespaces(KindWithStatus):
-    """A namespace lives until its own finalizer, kept in the spec, is gone."""
+    """A namespace lives until the finalizer in its spec is removed."""
 
     plural, kind = "namespaces", "Namespace"
     namespaced = False
@@ -80,7 +80,7 @@ class Namespaces(KindWithStatus):
             raise forbidden("", "namespaces", obj["metadata"]["name"], "this namespace may not be deleted")
 
     def mark_deleting(self, obj: Json) -> None:
-        # A namespace ends when its finalizer goes; a grace period means nothing to it.
+        # A grace period has no meaning for a namespace, which ends with its finalizer.
         obj["metadata"].pop("deletionGracePeriodSeconds", None)
         obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
 
@@ -114,7 +114,7 @@ class Leases(BuiltinKind):
 
 
 def _without_elections(lease: Json) -> None:
-    """Coordinated leader election is an alpha feature, off unless asked for: its fields are dropped."""
+    """Drop the fields of coordinated leader election, an alpha feature that is off by default."""
     for name in ("strategy", "preferredHolder"):
         (lease.get("spec") or {}).pop(name, None)
 
@@ -130,7 +130,7 @@ class PriorityClasses(BuiltinKind):
         obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
     def generation_content(self, obj: Json) -> object:
-        return None  # it is 1 for life
+        return None  # the generation stays 1
 
     def validate(self, obj: Json) -> list[FieldError]:
         found: list[FieldError] = []

@@ -26,7 +26,7 @@ def _col(name: str, cell: Callable[[Json], Any], type: str = "string", priority:
 
 
 def _timed(name: str, cell: Callable[[Json, float], Any], priority: int = 0) -> Column:
-    """A column that shows how long ago something was."""
+    """A column with an age, which depends on the present time."""
     return Column(name, "string", cell, priority=priority)
 
 
@@ -64,7 +64,7 @@ SECRET_COLUMNS = (
     _col("Data", lambda o: len(o.get("data") or ())),
     AGE,
 )
-SERVICE_ACCOUNT_COLUMNS = (NAME, AGE)  # Kubernetes 1.36 counts no Secrets here any more
+SERVICE_ACCOUNT_COLUMNS = (NAME, AGE)  # Kubernetes 1.36 no longer counts Secrets
 
 
 def _first_ip(obj: Json) -> Any:
@@ -336,7 +336,7 @@ def _target(obj: Json) -> str:
 
 
 def _metric_targets(obj: Json) -> str:
-    """Of each metric what it is aimed at; nothing here measures, so what it is now stays unknown."""
+    """The target of each metric. Nobody measures here, so the present value is always unknown."""
     shown = []
     for metric in _spec(obj).get("metrics") or ():
         resource = metric.get("resource") or {}

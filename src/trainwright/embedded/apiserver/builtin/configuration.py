@@ -69,7 +69,7 @@ REQUIRED_KEYS = {
 
 
 def _json_fault(text: bytes) -> str:
-    """What is wrong with the credentials of a registry, which are a JSON object."""
+    """The fault of registry credentials, which must be a JSON object, or nothing."""
     try:
         value, _ = parse_json(text)
     except ValueError as error:
@@ -153,7 +153,7 @@ class Secrets(BuiltinKind):
 
 
 class ControllerRevisions(BuiltinKind):
-    """The data never changes once made."""
+    """A ControllerRevision's data is immutable."""
 
     group, plural, kind = "apps", "controllerrevisions", "ControllerRevision"
     columns = CONTROLLER_REVISION_COLUMNS

@@ -69,9 +69,6 @@ def _choices(container: Json, at: str) -> list[FieldError]:
     return found
 
 
-# ---------------------------------------------------------------------------------------------------------- ports
-
-
 def _ports(ports: list[Json], at: str) -> list[FieldError]:
     found: list[FieldError] = []
     names: set[str] = set()
@@ -122,9 +119,6 @@ def _port_reference(port: Any, at: str) -> list[FieldError]:
     if not isinstance(port, int) or not 1 <= port <= 65535:
         return [field.invalid(at, port if port is not None else 0, RANGE_PORT)]
     return []
-
-
-# ---------------------------------------------------------------------------------------------------------- environment
 
 
 def _environment(variables: list[Json], at: str) -> list[FieldError]:
@@ -188,9 +182,6 @@ def _environment_from(sources: list[Json], at: str) -> list[FieldError]:
     return found
 
 
-# ---------------------------------------------------------------------------------------------------------- resources
-
-
 def validate_resources(resources: Json, at: str) -> list[FieldError]:
     found: list[FieldError] = []
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
@@ -236,9 +227,6 @@ def validate_ids(context: Json, at: str) -> list[FieldError]:
         for name in ("runAsUser", "runAsGroup", "fsGroup")
         if context.get(name) is not None and not 0 <= context[name] <= 2**31 - 1
     ]
-
-
-# ---------------------------------------------------------------------------------------------------------- probes
 
 
 def _handler(action: Json, at: str, kinds: tuple[str, ...]) -> list[FieldError]:

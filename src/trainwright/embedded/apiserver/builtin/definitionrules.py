@@ -19,7 +19,7 @@ _PROTECTED = re.compile(r"(^|\.)(k8s|kubernetes)\.io$")
 
 
 def definition_faults(obj: Json) -> list[FieldError]:
-    """All faults of a definition but its name, in the order of kube-apiserver."""
+    """All faults of a definition except its name, in kube-apiserver's order."""
     spec = obj["spec"]
     found = _group_faults(obj)
     scope = spec.get("scope", "")
@@ -150,7 +150,7 @@ def _scale_faults(scale: Json, at: str) -> Iterator[FieldError]:
 
 
 def _shown(versions: list[Json] | None) -> str:
-    """Versions as Go prints them, members in the order of its struct."""
+    """Versions as Go prints them, with members in the order of the struct."""
     if versions is None:
         return "null"
     shown = [

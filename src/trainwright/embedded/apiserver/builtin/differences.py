@@ -1,4 +1,4 @@
-"""What differs between two specs, for messages about fields that may not change."""
+"""The difference of two specs, for messages about immutable fields."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from trainwright.schema.jsonobject import Json
 
 
 def difference(old: Json, new: Json) -> str:
-    """Which fields differ, in place of Go's dump of both structs."""
+    """The names of the fields that differ, where kube-apiserver dumps both structs."""
     changed = sorted(key for key in {**old, **new} if old.get(key) != new.get(key))
     return "\n" + ", ".join(changed) + "\n"

@@ -1,4 +1,4 @@
-"""References to a pod's own fields and resources: in variables, in volumes, each with its own choice of fields."""
+"""Rules for the downward API: references to a pod's own fields and resources, in variables and volumes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events, in both spellings: stored as core/v1, shown as events.k8s.io/v1 as well."""
+"""Events of both API groups: stored as core/v1, also served as events.k8s.io/v1."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainwright.schema.names import label_key_faults
 
 
 def _faults(core: Json, reporting: str) -> list[FieldError]:
-    """The rules of both spellings: an event with an eventTime says who reports it and what was done."""
+    """The rules of both groups: an event with an eventTime names its reporter and the action."""
     found: list[FieldError] = []
     involved = core.get("involvedObject") or {}
     namespace = core["metadata"].get("namespace", "")
@@ -124,7 +124,7 @@ class Events(BuiltinKind):
         return found
 
     def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
-        """Only the series goes on; and an event that was wrong already may not be written by this way."""
+        """Only the series may change. An event that core/v1 stored with faults cannot be updated through this group."""
         core, before = to_core(obj), to_core(old)
         found = _faults(core, "reportingController")
         if core.get("series") != before.get("series"):

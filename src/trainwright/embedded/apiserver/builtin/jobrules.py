@@ -1,4 +1,4 @@
-"""Rules for a job's policies: pod failures, success, indexes."""
+"""Rules for a job's numbers and policies: pod failures, success, indexes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HTTP_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 
 
 def validate_numbers(spec: Json) -> list[FieldError]:
-    """Counts are not negative, and those of an indexed job keep its status within bounds."""
+    """Counts must not be negative, and those of an indexed job must keep its status within bounds."""
     names = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
     found = [
         field.invalid(f"spec.{name}", spec[name], "must be greater than or equal to 0")
@@ -170,7 +170,7 @@ def _pod_conditions(patterns: list[Json], at: str) -> list[FieldError]:
 
 
 def success_policy_text(policy: Json | None) -> str:
-    """A success policy as messages print it: with Go's names."""
+    """A success policy as messages print it, with Go's names."""
     if policy is None:
         return "null"
     rules = [
@@ -222,7 +222,7 @@ def _success_rule(rule: Json, at: str, completions: int) -> list[FieldError]:
 
 
 def indexes_of(text: str, completions: int) -> tuple[list[tuple[int, int]], str]:
-    """`0,2-4` as its intervals, and what is wrong with it: they ascend, below the number of completions."""
+    """The intervals of `0,2-4`, and the fault of the text if they do not ascend below the number of completions."""
     found: list[tuple[int, int]] = []
     for part in text.split(",") if text else ():
         ends = part.split("-")

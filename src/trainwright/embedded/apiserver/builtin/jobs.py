@@ -1,4 +1,4 @@
-"""Jobs: defaults, the generated selector, and which parts may change."""
+"""Jobs: defaults, the generated selector, rules, immutable parts."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ class Jobs(KindWithStatus):
         template = spec.setdefault("template", {})
         own = (template.get("metadata") or {}).get("labels")
         if own and not obj["metadata"].get("labels"):
-            obj["metadata"]["labels"] = own  # the very same map, as in Go: on a create they grow together
+            obj["metadata"]["labels"] = (
+                own  # the same map, as in Go: labels added to one on create are also in the other
+            )
         if spec.get("completionMode") is None:
             spec["completionMode"] = "NonIndexed"
         if spec.get("suspend") is None:
@@ -84,7 +86,7 @@ class Jobs(KindWithStatus):
         spec, meta = obj["spec"], obj["metadata"]
         if spec.get("manualSelector"):
             return
-        # What the client set itself stays; if it is wrong, validation says so.
+        # Labels and selectors that the client set stay; validation reports wrong ones.
         labels = spec["template"].setdefault("metadata", {}).setdefault("labels", {})
         for name in NAME_LABELS:
             labels.setdefault(name, meta.get("name", ""))
@@ -94,9 +96,11 @@ class Jobs(KindWithStatus):
         selector.setdefault("batch.kubernetes.io/controller-uid", meta.get("uid", ""))
 
     def on_read(self, obj: Json) -> None:
-        """Defaulting gives a job the labels of its template. The generated ones come too late for it on a create, so
-        they are
-        stored with the first update; until then every read adds them."""
+        """Add the labels of the template, as defaulting does.
+
+        On a create, defaulting runs before the labels are generated. They are stored with the first update; until then
+        every read adds them.
+        """
         labels = (obj["spec"]["template"].get("metadata") or {}).get("labels")
         if labels and not obj["metadata"].get("labels"):
             obj["metadata"]["labels"] = dict(labels)
@@ -117,7 +121,7 @@ class Jobs(KindWithStatus):
         return labels
 
     def default_policy(self) -> str:
-        """An old promise of batch/v1, with a warning."""
+        """batch/v1 orphans the pods of a deleted job by default, and warns of it."""
         return "Orphan"
 
     def warnings(self, obj: Json, old: Json | None) -> list[str]:
@@ -138,8 +142,6 @@ class Jobs(KindWithStatus):
         finalizers = obj["metadata"].get("finalizers") or ()
         if policy is None and not {"orphan", "foregroundDeletion"} & set(finalizers):
             warn([PRESERVED])
-
-    # ------------------------------------------------------------------------------------------------ rules
 
     def validate(self, obj: Json) -> list[FieldError]:
         return generated_selector(obj) + self._spec(obj["spec"]) + self._hostnames(obj)
@@ -164,7 +166,7 @@ class Jobs(KindWithStatus):
 
     @staticmethod
     def _hostnames(obj: Json) -> list[FieldError]:
-        """Each pod of an indexed job is called after its index: the longest of these names must be a hostname."""
+        """The pods of an indexed job are named after their index; the longest of these names must be a hostname."""
         spec, name = obj["spec"], obj["metadata"].get("name", "")
         if spec.get("completionMode") != "Indexed" or (spec.get("completions") or 0) <= 0:
             return []
@@ -176,7 +178,7 @@ class Jobs(KindWithStatus):
 
     def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
         spec, before = obj["spec"], old["spec"]
-        # The real server judges the spec with the job and once more with the change: causes come twice.
+        # kube-apiserver validates the spec with the job and again with the change, so causes come twice.
         found = self.validate(obj) + self._spec(spec)
         if spec.get("completions") != before.get("completions"):
             if spec.get("completionMode") != "Indexed":

@@ -1,8 +1,8 @@
-"""The rules of a job's status: how it may go on from what it was.
+"""Rules for changes of a job's status.
 
-Whoever runs a job (kube-controller-manager, or another controller named in managedBy) reports here. A finished job
-stays finished, counters grow, times are set once. Most rules are judged only if what they speak of changes, so that an
-unrelated update of a job that already breaks one still goes through.
+The controller that runs a job (kube-controller-manager, or the one named in managedBy) writes the status. A finished
+job stays finished, counters grow, times are set once. Most rules apply only if the fields they are about change
+(ratcheting), so that a job that already breaks one can still be updated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ COUNTERS = ("active", "succeeded", "failed", "ready", "terminating")
 
 
 def holds(status: Json, kind: str) -> bool:
-    """Whether a condition of that type is true."""
+    """Whether the condition of this type is true."""
     return _is(status, kind, "True")
 
 
@@ -122,7 +122,7 @@ def _counts(spec: Json, status: Json, old: Json) -> Iterator[FieldError]:
     ready = status.get("ready")
     if ready is not None and ready > active and (_changed(status, old, "ready") or _changed(status, old, "active")):
         yield field.invalid("status.ready", ready, "cannot set more ready pods than active")
-    # An indexed job whose completions equal its parallelism may shrink, and its successes with it.
+    # An elastic indexed job (completions equal parallelism) may shrink, and its successes with it.
     elastic = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
     for name in ("failed",) if elastic else ("failed", "succeeded"):
         if (status.get(name) or 0) < (old.get(name) or 0):

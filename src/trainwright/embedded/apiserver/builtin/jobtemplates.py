@@ -1,4 +1,4 @@
-"""Which parts of a job's template may change: none while it runs, placement and resources while it is suspended."""
+"""Changes of a job's template: none while it runs, placement and resources while it is suspended."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def template_changes(template: Json, old: Json) -> list[FieldError]:
 
 
 def _may_change(old: Json) -> bool:
-    """Suspended without pods: it never started, or the job controller says that it has stopped."""
+    """Whether the job is suspended and without pods: it never started, or its controller reports that it stopped."""
     status = old.get("status") or {}
     if not old["spec"].get("suspend") or status.get("active"):
         return False
@@ -48,7 +48,7 @@ def _take(target: Json, source: Json, name: str) -> None:
 
 
 def _take_node_affinity(allowed: Json, spec: Json) -> None:
-    """Of an affinity only the part about nodes may change; the whole may come or go with it."""
+    """Allow changes of the node affinity only; an affinity that has nothing else may be added or removed."""
     affinity = spec.get("affinity")
     mine = dict(allowed.get("affinity") or {})
     mine.pop("nodeAffinity", None)

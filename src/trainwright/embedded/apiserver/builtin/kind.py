@@ -1,4 +1,4 @@
-"""What all built-in kinds share: names, Go's decoding, published schemas.
+"""What built-in kinds have in common: names, Go's decoding, published schemas.
 
 A built-in kind is one class: its names and columns are class attributes, its defaults and rules are methods, and
 `served` makes the `Type` that the server serves. kinds.py lists them all.
@@ -28,7 +28,7 @@ CREATE_ONLY = ("create",)
 
 
 class BuiltinKind(Strategy):
-    """A kind that Kubernetes brings along. Each server has instances of its own, with its clock."""
+    """A kind of Kubernetes itself. Each server has its own instances, which share its clock."""
 
     group = ""
     version = "v1"
@@ -40,13 +40,13 @@ class BuiltinKind(Strategy):
     verbs: tuple[str, ...] = ALL_VERBS
     subresources: Mapping[str, Any] = {}
     columns: tuple[Column, ...] = ()
-    any_finalizer = False  # newer API groups accept finalizers without a domain in front
+    any_finalizer = False  # newer API groups accept finalizers without a domain
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
 
     def now(self) -> str:
-        """The present, as timestamps write it."""
+        """The present time as a timestamp."""
         return rfc3339(self.clock.wall())
 
     def served(self) -> Type:
@@ -110,7 +110,7 @@ class BuiltinKind(Strategy):
         return found + self._finalizer_faults(obj) + self.validate(obj)
 
     def check_update(self, obj: Json, old: Json, found: list[FieldError]) -> list[FieldError]:
-        # Once for the change, and again for kinds that validate the metadata of the new object, too.
+        # Once for the change, and again for kinds that also validate the metadata of the new object.
         finalizers = (1 + self.metadata_repeats) * self._finalizer_faults(obj)
         return found + finalizers + self.validate_update(obj, old)
 

@@ -73,10 +73,10 @@ KINDS: tuple[type[BuiltinKind], ...] = (
 
 
 def builtin_types(clock: Clock) -> list[Type]:
-    """The served types, made anew for each server, so that two servers in one process share nothing."""
+    """New served types for one server, so that two servers in one process share nothing."""
     return [kind(clock).served() for kind in KINDS]
 
 
 def review_kinds() -> frozenset[str]:
-    """The plurals of the kinds that are answered and never stored."""
+    """The plurals of the review kinds, which are answered and never stored."""
     return frozenset(kind.plural for kind in KINDS if issubclass(kind, Review))

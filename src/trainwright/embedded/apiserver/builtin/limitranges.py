@@ -1,7 +1,4 @@
-"""LimitRanges: what containers get by default, and the rules by which the bounds agree with one another.
-
-They are put to work by admission/limitranges.py.
-"""
+"""LimitRanges as objects: defaults, and rules for their bounds. admission/limitranges.py enforces them."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ class LimitRanges(BuiltinKind):
     create_on_update = True
 
     def default(self, obj: Json) -> None:
-        """What a container gets by default: the limit is the maximum, the request is the limit, else the minimum."""
+        """The default limit is the maximum; the default request is the default limit, or else the minimum."""
         for item in (obj.get("spec") or {}).get("limits") or ():
             if item.get("type") != "Container":
                 continue
@@ -87,7 +84,7 @@ def _resource(name: str, kind: str, at: str) -> list[FieldError]:
 
 
 def _agreement(given: Json, key: str, at: str) -> list[FieldError]:
-    """Minimum ≤ default request ≤ default ≤ maximum. Which value a fault shows is the real server's choice."""
+    """Minimum ≤ default request ≤ default ≤ maximum. A fault shows the same value as in kube-apiserver."""
     found: list[FieldError] = []
     words = {"min": "min", "max": "max", "default": "default", "defaultRequest": "default request"}
     pairs = (

@@ -28,7 +28,7 @@ def validate_mounts(container: Json, at: str, volumes: dict[str, Json]) -> list[
         if mount.get("subPath") and mount.get("subPathExpr"):
             text = "subPathExpr and subPath are mutually exclusive"
             found.append(field.invalid(f"{where}.subPathExpr", mount["subPathExpr"], text))
-        # From here on the real server leaves the index out of the path.
+        # kube-apiserver leaves the index out of the following paths.
         for member in ("subPath", "subPathExpr"):
             if mount.get(member):
                 found += [field.invalid(f"{at}.{member}", mount[member], text) for text in below(mount[member])]
@@ -56,12 +56,12 @@ def _modes(mount: Json, container: Json, at: str) -> list[FieldError]:
 
 
 def below(path: str) -> list[str]:
-    """A path below something: relative, and never upwards."""
+    """The faults of a path that must stay below a directory: relative, without `..`."""
     found = ["must be a relative path"] if path.startswith("/") else []
     return found + (["must not contain '..'"] if ".." in path.split("/") else [])
 
 
 def below_unreserved(path: str) -> list[str]:
-    """The same for files that the node writes: names that start with two dots are its own."""
+    """The same for files that the kubelet writes, which reserves names that start with two dots."""
     reserved = path.startswith("..") and not path.startswith("../")
     return below(path) + (["must not start with '..'"] if reserved else [])

@@ -1,4 +1,4 @@
-"""Nodes: what kubelets register and report, and what of it stays as it was first set."""
+"""Nodes: rules for what kubelets register and report, and immutable fields."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Nodes(KindWithStatus):
             status["allocatable"] = dict(status["capacity"])
 
     def prepare_create(self, obj: Json) -> None:
-        """The kubelet registers with its status, so it stays."""
+        """Keep the status: the kubelet registers with it."""
 
     def validate(self, obj: Json) -> list[FieldError]:
         found = _taints((obj.get("spec") or {}).get("taints") or [])
@@ -45,7 +45,7 @@ class Nodes(KindWithStatus):
         return self._changes(obj, old)
 
     def _changes(self, obj: Json, old: Json) -> list[FieldError]:
-        """The rules of a change judge the object once more."""
+        """Faults of a change; kube-apiserver validates the object again with it."""
         found = self.validate(obj)
         spec, before = obj.get("spec") or {}, old.get("spec") or {}
         seen: list[Json] = []
@@ -74,7 +74,7 @@ def _taints(taints: list[Json]) -> list[FieldError]:
     found: list[FieldError] = []
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
-        at = f"metadata.taints[{index}]"  # where the real server says they are
+        at = f"metadata.taints[{index}]"  # the path that kube-apiserver prints
         key, value, effect = taint.get("key", ""), taint.get("value", ""), taint.get("effect", "")
         found += [field.invalid(f"{at}.key", key, text) for text in label_key_faults(key)]
         faults = label_value_faults(value)

@@ -1,4 +1,4 @@
-"""The Ready, Status and Restarts cells of a pod: computed from its containers, not read off its phase."""
+"""The Ready, Status and Restarts cells of a pod, computed from its containers as kubectl shows them."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _container_reason(obj: Json, status: Json, reason: str) -> str:
 
 
 def pod_conditions(obj: Json) -> list[Json]:
-    """What a row says about a pod that has ended."""
+    """The condition of a table row for a pod that has ended."""
     phase = (obj.get("status") or {}).get("phase")
     texts = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
     if phase not in texts:

@@ -1,4 +1,4 @@
-"""How a pod may change: a few fields of its spec, and its status along the life of its containers."""
+"""Changes of a pod: the few mutable fields of its spec, and the transitions of its status."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOT_NEGATIVE = "must be a non-negative integer"
 
 
 def spec_changes(new: Json, old: Json) -> list[FieldError]:
-    """The whole spec is judged anew, then what became of the old one."""
+    """Faults of the new spec, then of its difference from the old one."""
     found = validate_pod_spec({**new, "ephemeralContainers": None}, "spec", is_pod=True)
     for group in ("containers", "initContainers"):
         members, before = new.get(group) or [], old.get(group) or []
@@ -53,7 +53,7 @@ def spec_changes(new: Json, old: Json) -> list[FieldError]:
 
 
 def _deadline(wanted: int | None, before: int | None) -> tuple[list[FieldError], bool]:
-    """The fault, and whether the real server stops at it."""
+    """The fault of a changed deadline, and whether kube-apiserver stops validating there."""
     at = "spec.activeDeadlineSeconds"
     if wanted is None:
         text = "must not update from a positive integer to nil value"
@@ -77,7 +77,7 @@ def _tolerations(new: Json, old: Json) -> list[FieldError]:
 
 
 def _without_mutable(new: Json, old: Json) -> Json:
-    """The new spec with the old value of all that may change."""
+    """The new spec with the old values of its mutable fields."""
     fixed = copy.deepcopy(new)
     for name in ("activeDeadlineSeconds", "tolerations", "schedulingGates"):
         _put_back(fixed, old, name)
@@ -97,7 +97,7 @@ def _put_back(target: Json, old: Json, name: str) -> None:
 
 
 def _gated(fixed: Json, old: Json) -> list[FieldError]:
-    """A pod that waits at a gate may still be narrowed to fewer nodes."""
+    """Changes of a gated pod, which may be restricted to fewer nodes."""
     found: list[FieldError] = []
     wanted, before = fixed.get("nodeSelector") or {}, old.get("nodeSelector") or {}
     if any(wanted.get(key) != value for key, value in before.items()):
@@ -132,14 +132,11 @@ def _node_affinity(new: Json, old: Json) -> list[FieldError]:
             (term.get(name) or [])[: len(was.get(name) or [])] == (was.get(name) or [])
             for name in ("matchExpressions", "matchFields")
         )
-        # An empty term selects nothing: what is added to it would widen the choice.
+        # An empty term selects nothing, so adding to it would widen the choice.
         if not grown or (not any(was.values()) and any(term.values())):
             text = "only additions are allowed (no mutations or deletions)"
             found.append(field.invalid(f"{at}[{index}]", term, text))
     return found
-
-
-# ---------------------------------------------------------------------------------------------------------- status
 
 
 def status_changes(pod: Json, old_pod: Json) -> Iterator[FieldError]:
@@ -170,7 +167,7 @@ def status_changes(pod: Json, old_pod: Json) -> Iterator[FieldError]:
 
 
 def _revived(status: Json, old: Json, spec: Json, group: str, name: str) -> Iterator[FieldError]:
-    """A container that ended stays ended unless its policy starts it again."""
+    """A terminated container stays terminated unless its restart policy allows a restart."""
     containers = {container.get("name"): container for container in spec.get(group) or ()}
     running = {s.get("name") for s in status.get(name) or () if not (s.get("state") or {}).get("terminated")}
     for index, was in enumerate(old.get(name) or ()):
@@ -186,7 +183,7 @@ def _revived(status: Json, old: Json, spec: Json, group: str, name: str) -> Iter
 
 
 def _addresses(status: Json, old: Json, name: str) -> Iterator[FieldError]:
-    """Valid addresses, of which those already there may stay as they are, and at most one of each family."""
+    """Addresses must be valid, unless they were there before, and at most one of each family."""
     addresses = [entry.get("ip", "") for entry in status.get(name) or ()]
     known = {entry.get("ip", "") for entry in old.get(name) or ()}
     families: list[int] = []

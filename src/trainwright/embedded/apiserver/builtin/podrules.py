@@ -1,7 +1,6 @@
-"""The rules for a pod's spec that users meet: what it consists of, and how and where it may run.
+"""Rules for a pod's spec: its parts, and how and where it may run.
 
-Written after kube-apiserver's validation; what that judges beyond this (windows, seccomp, pod affinity) is passed
-through unjudged.
+They are those of kube-apiserver, without the ones for windows, seccomp and pod affinity, which are not checked here.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from trainwright.schema.names import dns1123_label_faults, dns1123_subdomain_fau
 
 def validate_pod_spec(spec: Json, at: str, *, is_pod: bool) -> list[FieldError]:
     found: list[FieldError] = []
-    # In a template the service account may still be filled in when the pod is made.
+    # The service account of a template may be filled in when the pod is created.
     account = not is_pod or bool(spec.get("serviceAccountName"))
     volumes = validate_volumes(spec.get("volumes") or [], f"{at}.volumes", found, account=account)
     containers = spec.get("containers") or []
@@ -46,7 +45,7 @@ def validate_pod_spec(spec: Json, at: str, *, is_pod: bool) -> list[FieldError]:
 
 
 def _host_ports(containers: list[Json], at: str, *, is_pod: bool) -> list[FieldError]:
-    """A port on the host's network is the host's. In a template it may be left open: the pod to come fills it in."""
+    """On the host's network a port must equal its host port. A template may omit it: the pod's defaults set it."""
     found: list[FieldError] = []
     for number, container in enumerate(containers):
         for index, port in enumerate(container.get("ports") or ()):

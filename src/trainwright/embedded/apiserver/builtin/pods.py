@@ -1,4 +1,4 @@
-"""Pods: defaults, what may change, how they end."""
+"""Pods: defaults, status, graceful deletion, QoS class."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Pods(KindWithStatus):
 
     def default(self, obj: Json) -> None:
         default_pod_spec(obj.setdefault("spec", {}), is_pod=True)
-        # What an empty status becomes on the way through Go's types.
+        # Go's conversion keeps the two forms of the address in step.
         _agree_on_address(obj.setdefault("status", {}))
 
     def prepare_create(self, obj: Json) -> None:
@@ -100,7 +100,7 @@ class Pods(KindWithStatus):
         return pod_warnings(obj["spec"]) if old is None else []
 
     def check_graceful(self, obj: Json, grace: int | None) -> int | None:
-        """Grace unless the pod never started: nobody would finish it."""
+        """The grace period; none for a pod that never started or has ended, because no kubelet would finish it."""
         period = grace
         if period is None:
             period = (obj.get("spec") or {}).get("terminationGracePeriodSeconds") or 0
@@ -134,7 +134,7 @@ class Bindings(BuiltinKind):
 
 
 def _agree_on_address(status: Json) -> None:
-    """podIP is the first of podIPs. Where they differ podIP counts, where one is missing the other fills it in."""
+    """Make podIP the first of podIPs: if they differ podIP counts, if one is missing it is filled in."""
     address, addresses = status.get("podIP"), status.get("podIPs")
     if address and (not addresses or addresses[0].get("ip") != address):
         status["podIPs"] = [{"ip": address}]
@@ -149,7 +149,7 @@ def qos_class(spec: Json) -> str:
     guaranteed = True
     members = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     if spec.get("resources") is not None:
-        members = [spec]  # what is given for the whole pod counts for all of it
+        members = [spec]  # resources of the whole pod take precedence
     for member in members:
         resources = member.get("resources") or {}
         limited: set[str] = set()

@@ -1,4 +1,4 @@
-"""Pods that are accepted although they do nothing good: what the answer warns of, for pods and templates alike."""
+"""Warnings about pod specs that are accepted but probably wrong, in pods and templates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _containers(spec: Json, at: str) -> Iterator[tuple[Json, str]]:
 
 
 def _ports_twice(spec: Json, at: str) -> list[str]:
-    """All containers of a pod share its address."""
+    """Warn of ports that two containers declare: they share the pod's address."""
     found: list[str] = []
     seen: dict[tuple[object, ...], str] = {}
     for container, path in _containers(spec, at):
@@ -48,7 +48,7 @@ def _ports_twice(spec: Json, at: str) -> list[str]:
 
 
 def _port_names(spec: Json, at: str) -> list[str]:
-    """A name means one port of the whole pod."""
+    """Warn of port names that come twice: a name stands for one port of the whole pod."""
     found: list[str] = []
     first: dict[str, str] = {}
     for container, path in _containers(spec, at):
@@ -66,7 +66,7 @@ def _port_names(spec: Json, at: str) -> list[str]:
 
 
 def _hidden_variables(container: Json, at: str) -> list[str]:
-    """The last definition of a variable counts; one that builds on the former is meant."""
+    """Warn of variables that are defined twice, unless the later definition refers to the earlier one."""
     found: list[str] = []
     seen: set[str] = set()
     for index, variable in enumerate(container.get("env") or ()):

@@ -13,7 +13,7 @@ RULE_TEXTS = ("rule", "message", "messageExpression", "reason", "fieldPath")
 
 
 class _Place(NamedTuple):
-    """Where a member stands."""
+    """The place of a member in the schema."""
 
     path: str
     depth: int

@@ -1,4 +1,4 @@
-"""What a CRD's schema must keep to: structural, with rules that compile and defaults that fit."""
+"""Rules for the schema of a CRD: it must be structural, its CEL rules must compile, its defaults must be valid."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _node(schema: Json, at: str, *, root: bool = False) -> list[FieldError]:
 
 
 def _compiled(schema: Json, at: str, root: bool) -> list[FieldError]:
-    """Rules and the default of this very node."""
+    """Faults of the CEL rules and of the default of one node."""
     found: list[FieldError] = []
     for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
         alone = {**schema, "x-kubernetes-validations": [rule]}
@@ -72,6 +72,6 @@ def _compiled(schema: Json, at: str, root: bool) -> list[FieldError]:
 
 
 def _reason(text: str) -> str:
-    """Without the words in front that repeat the rule."""
+    """The message of a compilation error, without the rule that it repeats."""
     at = text.find("compilation failed")
     return text[at:] if at >= 0 else f"compilation failed: {text}"

@@ -1,4 +1,4 @@
-"""The rules of a service: ports, what goes with which type, who may reach it from where."""
+"""Rules for services: ports, fields that depend on the type, traffic policies, status."""
 
 from __future__ import annotations
 
@@ -58,9 +58,6 @@ def _external_name(spec: Json) -> list[FieldError]:
     return found + [field.invalid("spec.externalName", name, text) for text in dns1123_subdomain_faults(name)]
 
 
-# ---------------------------------------------------------------------------------------------------------- ports
-
-
 def _ports(ports: list[Json], kind: str) -> list[FieldError]:
     found: list[FieldError] = []
     names: set[str] = set()
@@ -109,9 +106,6 @@ def _port(port: Json, at: str, named: bool, names: set[str]) -> list[FieldError]
     if spoken is not None:
         found += [field.invalid(f"{at}.appProtocol", spoken, text) for text in label_key_faults(spoken)]
     return found
-
-
-# ---------------------------------------------------------------------------------------------------------- the rest
 
 
 def _affinity(spec: Json) -> list[FieldError]:
@@ -188,9 +182,6 @@ def _traffic(spec: Json) -> list[FieldError]:
     if spread is not None and spread not in DISTRIBUTIONS:
         found.append(field.not_supported("spec.trafficDistribution", spread, DISTRIBUTIONS))
     return found
-
-
-# ---------------------------------------------------------------------------------------------------------- status
 
 
 def status_faults(obj: Json, old: Json) -> list[FieldError]:

@@ -1,6 +1,6 @@
-"""Services: defaults, how they change their type, what goes with it.
+"""Services: defaults, and changes of their type.
 
-There is no proxy behind them: an address is given because clients expect one, and names resolve through the node.
+There is no proxy: services get an address because clients expect one, and names resolve through the node.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ class Services(KindWithStatus):
     def prepare_update(self, obj: Json, old: Json) -> None:
         super().prepare_update(obj, old)
         spec, before = obj["spec"], old["spec"]
-        _drop_what_does_not_apply(spec, before)
+        _drop_fields_of_former_type(spec, before)
         if spec.get("type") == "ExternalName":
             spec.pop("internalTrafficPolicy", None)
         if spec.get("type") != "LoadBalancer":
             obj["status"] = {**obj["status"], "loadBalancer": {}}
         if "ExternalName" not in (spec.get("type"), before.get("type")):
-            # An older client does not know these fields: what it leaves out stays.
+            # Older clients do not know these fields, so fields that they leave out stay.
             for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
                 if not spec.get(name) and before.get(name):
                     spec[name] = before[name]
@@ -122,8 +122,8 @@ class Services(KindWithStatus):
         return {"spec.clusterIP": spec.get("clusterIP", ""), "spec.type": spec.get("type", "")}
 
 
-def _drop_what_does_not_apply(spec: Json, before: Json) -> None:
-    """A service that changes its type loses what only the former one needs, unless the client changed that as well."""
+def _drop_fields_of_former_type(spec: Json, before: Json) -> None:
+    """Drop the fields of a service's former type, unless the client changed them too."""
     kind, former = spec.get("type"), before.get("type")
     if former != "ExternalName" and kind == "ExternalName":
         addresses = ("clusterIP", "clusterIPs")

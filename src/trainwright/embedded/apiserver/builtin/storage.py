@@ -18,7 +18,7 @@ MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 
 
 def validate_claim_spec(spec: Json, at: str) -> list[FieldError]:
-    """The rules of a claim, also of one that a pod's volume makes."""
+    """The rules of a claim's spec, also for the claim template of an ephemeral volume."""
     found: list[FieldError] = []
     modes = spec.get("accessModes") or []
     if not modes:
@@ -65,7 +65,7 @@ class PersistentVolumeClaims(KindWithStatus):
         obj["status"] = {"phase": "Pending"}
         source = obj["spec"].get("dataSource")
         if source is not None and not source.get("apiGroup") and source.get("kind") != "PersistentVolumeClaim":
-            # Of the core group only claims can be copied; what else is named there never meant anything.
+            # Claims are the only data source in the core group; others are dropped.
             del obj["spec"]["dataSource"]
         _same_source(obj["spec"])
         finalizers = obj["metadata"].setdefault("finalizers", [])
@@ -83,7 +83,7 @@ class PersistentVolumeClaims(KindWithStatus):
         found = self.validate(obj)
         spec, before = copy.deepcopy(obj["spec"]), copy.deepcopy(old["spec"])
         if not before.get("volumeName") and spec.get("volumeName"):
-            before["volumeName"] = spec["volumeName"]  # set once, by whoever binds the claim
+            before["volumeName"] = spec["volumeName"]  # set once, when the claim is bound
         if before.get("storageClassName") is None and spec.get("storageClassName") is not None:
             del spec["storageClassName"]
         size, former = _size(spec), _size(before)
@@ -103,7 +103,7 @@ class PersistentVolumeClaims(KindWithStatus):
 
 
 def _same_source(spec: Json) -> None:
-    """The newer name of a claim's source says the same as the older one."""
+    """Copy dataSource to dataSourceRef, the newer field for the same."""
     if spec.get("dataSource") is not None:
         spec.setdefault("dataSourceRef", dict(spec["dataSource"]))
 

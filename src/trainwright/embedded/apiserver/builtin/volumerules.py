@@ -20,7 +20,7 @@ HOST_PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate",
 
 
 def validate_volumes(volumes: list[Json], at: str, found: list[FieldError], *, account: bool) -> dict[str, Json]:
-    """The volumes by name; faults go to `found`. `account` tells whether the pod has a service account."""
+    """The volumes by name; faults are added to `found`. `account`: whether the pod has a service account."""
     known: dict[str, Json] = {}
     for index, volume in enumerate(volumes):
         where = f"{at}[{index}]"

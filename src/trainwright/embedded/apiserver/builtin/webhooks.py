@@ -1,4 +1,4 @@
-"""Webhook configurations: defaults and rules. They are called by admission/webhooks.py."""
+"""Webhook configurations: defaults and rules. admission/webhooks.py calls the webhooks."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class MutatingWebhookConfigurations(WebhookConfigurations):
 
 
 def webhook_faults(webhook: Json, at: str) -> list[FieldError]:
-    """All faults of one webhook, in the order of kube-apiserver."""
+    """All faults of one webhook, in kube-apiserver's order."""
     found = [*_name_faults(webhook.get("name", ""), f"{at}.name"), *_side_effect_faults(webhook, f"{at}.sideEffects")]
     found += _version_faults(webhook.get("admissionReviewVersions") or [], f"{at}.admissionReviewVersions")
     for member, choices in (("failurePolicy", ["Fail", "Ignore"]), ("matchPolicy", ["Equivalent", "Exact"])):
@@ -157,7 +157,7 @@ def _condition_faults(condition: Json, at: str) -> list[FieldError]:
     if not expression.strip():
         found.append(field.required(f"{at}.expression"))
         return found
-    from trainwright.schema.cel import compile_expression  # the engine is loaded when a condition needs it
+    from trainwright.schema.cel import compile_expression  # imported when the first condition needs it
 
     try:
         compile_expression(expression, dict.fromkeys(("object", "oldObject", "request", "authorizer")))

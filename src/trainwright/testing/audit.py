@@ -1,7 +1,7 @@
-"""The audit log as requests: who asked for what, whether it was granted, and whether anything came of it.
+"""The audit log as requests: user, verb, object, result.
 
 In: kube-apiserver's audit events (`RealControlPlane.audit_events`). Out: one `Request` per answered request, with the
-verb that RBAC judged. Dry runs are marked; a server-side apply that created its object counts as a create.
+verb that RBAC checked. Dry runs are marked; a server-side apply that created its object counts as a create.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Request:
 
     @property
     def is_creation(self) -> bool:
-        """Something new is there: a create, or an apply of an object that was not there (201)."""
+        """Whether the request created an object: by a create, or by an apply that was answered with 201."""
         return self.is_write and self.succeeded and not self.subresource and (self.verb == "create" or self.code == 201)
 
     @property
     def full_resource(self) -> str:
-        """As a rule of a role spells it: `trainjobs/status`."""
+        """The resource as in the rule of a role: `trainjobs/status`."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class Request:
 def requests(
     events: Iterable[Json], *, user: str | None = None, namespace: str | None = None, agent: str = ""
 ) -> list[Request]:
-    """Requests in the order of their answers. A watch counts when it starts, everything else when it ends."""
+    """Requests in the order of their answers: a watch when it starts, everything else when it ends."""
     found = []
     for event in events:
         stage = event.get("stage")
@@ -98,5 +98,5 @@ def _request(event: Json) -> Request:
 
 
 def _body(logged: Any) -> Json:
-    """A JSON patch is logged as the list it is; nobody here looks into one."""
+    """The body if it is an object. A JSON patch is logged as a list, which no rule reads."""
     return logged if isinstance(logged, dict) else {}

@@ -1,6 +1,6 @@
-"""A certificate authority for one test run, and what kube-apiserver, its clients and webhooks need from it.
+"""A certificate authority for one test run, for kube-apiserver, its clients and webhooks.
 
-In: names. Out: PEM files in a directory of mode 0700. Keys are ECDSA P-256: RSA would cost a second of every start.
+In: names. Out: PEM files in a directory of mode 0700. Keys are ECDSA P-256: RSA keys would take a second to make.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""An audit log from the other end of the line: what a client asked and was told, in the form of kube-apiserver's.
+"""An audit log made by the client: its requests and answers, in the form of kube-apiserver's audit log.
 
 In: a transport that records (`FaultyTransport`). Out: events that `trainwright.testing.audit` reads, so that the oracle
-judges a run on a server that keeps no audit log. Weaker than the real thing: a client cannot see what it did not ask.
+can check a run on a server without an audit log. It shows only the requests of the clients that record.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def events(kubeconfig: Path, transport: FaultyTransport, since: float = 0.0) -> 
 
 
 def user_of(kubeconfig: Path) -> str:
-    """Whose token a kubeconfig carries: a service account's says so itself."""
+    """The user of a kubeconfig's token, which a service account's token contains."""
     token = yaml.safe_load(kubeconfig.read_text())["users"][0]["user"].get("token", "")
     parts = token.split(".")
     if len(parts) != 3:
@@ -41,7 +41,7 @@ def user_of(kubeconfig: Path) -> str:
 
 
 def reference(path: str) -> Json:
-    """The object that a path names, as an audit event spells it."""
+    """The object that a path names, as an `objectRef` of an audit event."""
     parts = path.strip("/").split("/")
     group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
     found: Json = {"apiGroup": group} if group else {}

@@ -1,8 +1,8 @@
 """A real control plane for a test session: etcd, kube-apiserver and -controller-manager, JobSet, kube-scheduler, KWOK.
 
-In: where the programs are (`Programs`) and a directory. Out: a running API server on loopback with RBAC, admission, its
-own CA and an audit log; an admin's kubeconfig; kubeconfigs of service accounts that may do only what roles give them.
-Every process ends with the context, and the next start of a part finds its data and its port again:
+In: the paths of the programs (`Programs`) and a directory. Out: a running API server on loopback with RBAC, admission,
+its own CA and an audit log; an admin's kubeconfig; kubeconfigs of service accounts with only the rights of their roles.
+Every process ends with the context. A part that is stopped and started again has its data and its port again:
 
     with RealControlPlane(programs, directory) as plane:
         namespace = plane.namespace()
@@ -44,7 +44,7 @@ CONTROLLERS = (
     "ttl-after-finished-controller",
 )
 
-# Users of the control plane itself: what they read is of no interest to any oracle, and is most of the traffic.
+# Users of the control plane itself: their reads do not concern any oracle, and are most of the traffic.
 ADMIN = "kubernetes-admin"
 CONTROLLER_MANAGER = "system:kube-controller-manager"
 SCHEDULER = "system:kube-scheduler"
@@ -54,7 +54,7 @@ KWOK = "system:kwok"
 ALL_PARTS = ("kube-controller-manager", "jobset", "kube-scheduler", "kwok")
 
 
-# What our own API server does by itself: with these alone a real control plane is its equal.
+# The controllers that our own API server has too: with only these a real control plane does the same.
 CLEANERS = ("garbage-collector-controller", "namespace-controller")
 
 
@@ -62,7 +62,7 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 class Programs(Protocol):
-    """Where the programs are: `program("etcd")`, and `manifests("jobset-manifests")` with JobSet's own YAML."""
+    """The paths of the programs: `program("etcd")`, and of JobSet's YAML: `manifests("jobset-manifests")`."""
 
     def program(self, name: str) -> Path: ...
 
@@ -70,7 +70,7 @@ class Programs(Protocol):
 
 
 class RealControlPlane:
-    """`parts` beyond etcd and kube-apiserver may be left out: a test of an absent JobSet installs it later."""
+    """The control plane. `parts` other than etcd and kube-apiserver may be left out and added later, such as JobSet."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class RealControlPlane:
         self.directory = directory
         self.with_parts = tuple(with_parts)
         self.controllers = tuple(controllers)
-        # Nodes here become Ready at once, and nothing would ever take the taint of a new one off.
+        # Nodes become Ready at once here, and nothing would remove the taint of a new one.
         self.without_admission = ("TaintNodesByCondition", *without_admission)
         self.node_count = node_count
         self.with_audit_log = with_audit_log
@@ -104,7 +104,7 @@ class RealControlPlane:
     ) -> None:
         self.stop()
 
-    # -- life -----------------------------------------------------------------------------------------------------
+    # Start and stop
 
     def start(self) -> None:
         started = time.monotonic()
@@ -128,11 +128,11 @@ class RealControlPlane:
         self.seconds_to_ready = time.monotonic() - started
 
     def stop(self) -> None:
-        """Ends every part at once, clients before servers. The data is thrown away, so nobody is asked to save it."""
+        """Kills every part, clients before servers. The data is discarded, so they need no time to save it."""
         for part in reversed(list(self.parts.values())):
             part.stop(grace=0)
 
-    # -- access ---------------------------------------------------------------------------------------------------
+    # Access
 
     def kubeconfig(self, name: str, user: dict[str, Any]) -> Path:
         """Writes a kubeconfig for `user` (the `user` part of a kubeconfig)."""
@@ -160,7 +160,7 @@ class RealControlPlane:
         return self.kubeconfig(user.replace(":", "-"), inline)
 
     def service_account_kubeconfig(self, namespace: str, name: str, *, seconds: int = 86400) -> Path:
-        """A kubeconfig with a fresh token of that service account, which must exist: it may do what roles give it."""
+        """A kubeconfig with a new token of an existing service account, which has the rights of its roles."""
         return self.kubeconfig(f"{namespace}-{name}", {"token": self.token(namespace, name, seconds=seconds)})
 
     def token(self, namespace: str, name: str, *, seconds: int = 86400, audiences: tuple[str, ...] = ()) -> str:
@@ -171,7 +171,7 @@ class RealControlPlane:
         return token
 
     def namespace(self, prefix: str = "test", labels: dict[str, str] | None = None) -> str:
-        """A new namespace, ready for pods: its default service account and root CA are there."""
+        """A new namespace that is ready for pods: its default service account and root CA exist."""
         name = f"{prefix}-{secrets.token_hex(4)}"
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels or {}}}
         self.admin.create("/api/v1/namespaces", body)
@@ -185,14 +185,14 @@ class RealControlPlane:
     def _makes_service_accounts(self) -> bool:
         return "kube-controller-manager" in self.with_parts and "serviceaccount-controller" in self.controllers
 
-    # -- audit ----------------------------------------------------------------------------------------------------
+    # Audit log
 
     def audit_position(self) -> int:
-        """Where the audit log ends now: `audit_events(since=…)` reads from there."""
+        """The current end of the audit log, for `audit_events(since=…)`."""
         return self.audit_log.stat().st_size if self.audit_log.exists() else 0
 
     def audit_events(self, since: int = 0) -> list[Json]:
-        """Audit events up to now. The log is written in batches: a marker request shows that it has caught up."""
+        """Audit events up to now. The log is written in batches: a marker request shows that it is up to date."""
         marker = f"marker-{secrets.token_hex(8)}"
         self.admin.delete_if_there(f"/api/v1/namespaces/default/configmaps/{marker}")
         end = time.monotonic() + 30
@@ -210,7 +210,7 @@ class RealControlPlane:
             log.seek(since)
             return log.read()
 
-    # -- parts ----------------------------------------------------------------------------------------------------
+    # Parts
 
     def _part(self, name: str, *arguments: str, program: str | None = None) -> Process:
         logs = self.directory / "logs"
@@ -320,7 +320,7 @@ class RealControlPlane:
         )
 
     def _start_kwok(self) -> None:
-        """KWOK plays the kubelets, logs included: the API server reaches it at 127.0.0.1 as every node's address."""
+        """KWOK in place of kubelets, including logs: every node's address is 127.0.0.1."""
         log = self.directory / "container.log"
         log.write_text(nodes.container_log())
         configuration = self.directory / "kwok.yaml"
@@ -343,7 +343,7 @@ class RealControlPlane:
             self.admin.create("/api/v1/nodes", nodes.node(f"node-{number}"))
 
     def install_crds(self, crds: Iterable[Json]) -> None:
-        """Creates those that are not there yet; returns when all can be listed, which is later than Established."""
+        """Creates missing CRDs. Returns when all can be listed, which is later than Established."""
         wanted = list(crds)
         for crd in wanted:
             if self.admin.find(f"{CRDS}/{crd['metadata']['name']}") is None:
@@ -393,7 +393,7 @@ class RealControlPlane:
 
 
 def audit_policy() -> Json:
-    """Bodies of all writes but Secrets', names of other requests, nothing of what the control plane itself reads."""
+    """Logs the bodies of all writes but Secrets', the metadata of other requests, and no reads of the control plane."""
     own = [ADMIN, CONTROLLER_MANAGER, SCHEDULER, JOBSET, KWOK, "system:apiserver"]
     writes = ["create", "update", "patch", "delete", "deletecollection"]
     return {
@@ -417,7 +417,7 @@ def audit_policy() -> Json:
 
 
 def point_at(hook: Json, server: str, ca: bytes) -> None:
-    """Makes a webhook configuration call `server` in place of its Service, trusting `ca`."""
+    """The webhook configuration, calling `server` in place of its Service and trusting `ca`."""
     for webhook in hook["webhooks"]:
         path = webhook["clientConfig"].pop("service")["path"]
         webhook["clientConfig"] = {"url": server + path, "caBundle": base64.b64encode(ca).decode()}
@@ -428,7 +428,7 @@ def is_established(crd: Json | None) -> bool:
 
 
 def documents(text: str) -> Iterator[Json]:
-    """The objects of a multi-document YAML text, by libyaml where it is there: CRDs take Python itself ten seconds."""
+    """The objects of a multi-document YAML text, read by libyaml if possible: without it CRDs take ten seconds."""
     for document in yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         if document:
             yield document

@@ -1,8 +1,8 @@
-"""The embedded control plane in the place of a real one: the same tests, the same handles, our own API server.
+"""The embedded control plane with the interface of the real one, so that the same tests run on our own API server.
 
-In: a directory. Out: `trainwright up --api-only` as a process, our workload controllers on it in a thread, and kubelets
-without machines. In place of an audit log stands what the operators in this process asked and were told. What our
-server does not have (etcd, client certificates) is refused with `NotOnEmbedded`, which the suite lists.
+In: a directory. Out: `trainwright up --api-only` as a process, our workload controllers on it in a thread, and fake
+kubelets. The requests and answers of the operators in this process take the place of an audit log. Features that our
+server does not have (etcd, client certificates) raise `NotOnEmbedded`, which the suite lists.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ MASTERS = "test-masters"
 
 
 class NotOnEmbedded(Exception):
-    """The embedded control plane has no such thing; the message says what."""
+    """The embedded control plane does not have this feature; the message names it."""
 
 
 class EmbeddedControlPlane:
-    """Has what tests use of `RealControlPlane`, under the same names."""
+    """The attributes and methods of `RealControlPlane` that tests use."""
 
     def __init__(self, programs: Programs, directory: Path) -> None:
         self.programs = programs  # kubectl, for tests that build manifests with it
@@ -82,7 +82,7 @@ class EmbeddedControlPlane:
     def is_ready(self) -> bool:
         return self.admin.raw("GET", "/readyz")[0] == 200
 
-    # -- access ---------------------------------------------------------------------------------------------------
+    # Access
 
     def kubeconfig(self, name: str, user: dict[str, Any]) -> Path:
         path = self.directory / f"{name}.kubeconfig"
@@ -99,7 +99,7 @@ class EmbeddedControlPlane:
         return path
 
     def user_kubeconfig(self, user: str, group: str) -> Path:
-        """Our server knows no client certificates: a service account with the same rights stands for the user."""
+        """A service account with the same rights in place of the user: our server has no client certificates."""
         if group != "system:masters":
             raise NotOnEmbedded(f"no client certificates: user {user} of group {group} cannot be made")
         name = user.replace(":", "-")
@@ -145,14 +145,14 @@ class EmbeddedControlPlane:
         for crd in wanted:
             self.admin.until(f"{CRDS}/{crd['metadata']['name']}", is_established, what="Established")
 
-    # -- what it does not have ------------------------------------------------------------------------------------
+    # Missing features
 
     def audit_position(self) -> int:
-        """Answers of different operators come in no one order: a time is as good a place as any."""
+        """The current time: requests of several operators have no common order."""
         return int(time.time())
 
     def audit_events(self, since: int = 0) -> list[Json]:
-        """Our server keeps no audit log: this is what the operators of this process asked and were told."""
+        """The requests and answers of the operators in this process: our server has no audit log."""
         return [
             event
             for path, transport in OperatorInThread.transports
@@ -163,7 +163,7 @@ class EmbeddedControlPlane:
     def service_account_key(self) -> Any:
         raise NotOnEmbedded("the key that signs service account tokens is not handed out")
 
-    # -- parts ----------------------------------------------------------------------------------------------------
+    # Parts
 
     def _command(self, name: str, *arguments: str) -> None:
         command = [*COMMAND, name, *arguments, "--dir", str(self.state)]
@@ -191,7 +191,7 @@ class EmbeddedControlPlane:
 
 
 class _Authority:
-    """The CA that signed the server's certificate; its key stays where it is."""
+    """The CA that signed the server's certificate, without its key."""
 
     def __init__(self, certificate: Path, data: str) -> None:
         self.certificate = certificate

@@ -1,8 +1,7 @@
-"""Where a run ended, with everything masked that two runs of the same story may differ in.
+"""The end state of a test, with everything masked that may differ between two runs.
 
-In: a REST client and a namespace. Out: the objects of a namespace as plain data that compares equal when two stories
-ended alike: UIDs, versions, times, key material and the namespace's own name are masked; other managers' fields are not
-listed.
+In: a REST client and a namespace. Out: the objects of a namespace as plain data that is equal for two runs with the
+same end state: UIDs, versions, times, keys and the namespace's name are masked; other managers' fields are left out.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Faults on the way to the API server, injected at the client's one seam.
+"""Faults in the connection to the API server, injected into the client's transport.
 
-In: a real `Transport` and a list of `Rule`s. Out: a `Transport` that misbehaves exactly where a rule says and records
-every request it was asked to send. What each fault leaves behind on the server:
+In: a real `Transport` and a list of `Rule`s. Out: a `Transport` that fails exactly where a rule says and records every
+request. The effect of each fault on the server:
 
-    DropBefore      nothing: the connection broke before the request got there
+    DropBefore      nothing: the connection broke before the request was sent
     DropAfter       the request was carried out, its answer is lost
     Respond         nothing: the server says 409, 422, 429, 500, 503, 504 …
     Delay           the request, later
@@ -94,9 +94,9 @@ Fault = DropBefore | DropAfter | Respond | Delay | CutStream | ExpireStream | Cr
 
 @dataclass
 class Rule:
-    """Which requests a fault hits: those that match, from the `nth` on, `times` in a row (None: for ever).
+    """The requests that a fault hits: those that match, from the `nth` on, `times` in a row (None: for ever).
 
-    `when` is a further condition, for what method and path cannot tell.
+    `when` is a further condition on the request.
     """
 
     fault: Fault
@@ -121,7 +121,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Answered:
-    """A request that the server carried out or refused, and what it said (nothing for a stream)."""
+    """A request that the server answered, and the answer (none for a stream)."""
 
     request: Request
     status: int
@@ -130,7 +130,7 @@ class Answered:
 
 
 class FaultyTransport:
-    """Wraps a transport; the first rule that hits decides. After a `Crash` no request gets through or returns again."""
+    """Wraps a transport. The first rule that matches decides. After a `Crash` no request is sent and none returns."""
 
     def __init__(self, inner: Transport, rules: list[Rule] | None = None, clock: Clock | None = None) -> None:
         self._inner = inner
@@ -180,7 +180,7 @@ class FaultyTransport:
             yield _EndingStream(stream, fault) if isinstance(fault, CutStream | ExpireStream) else stream
 
     async def _meet(self, request: Request) -> Fault | None:
-        """What happens to the request before it is sent."""
+        """Applies a fault before the request is sent."""
         if self.crashed.is_set():
             await asyncio.Event().wait()
         self.asked.append(request)
@@ -192,7 +192,7 @@ class FaultyTransport:
         return fault
 
     async def _lose(self, request: Request, fault: Fault | None) -> None:
-        """What happens to the answer."""
+        """Applies a fault to the answer."""
         if isinstance(fault, DropAfter):
             raise UnknownOutcome(f"{request.path}: the connection broke (injected after the request was carried out)")
         if isinstance(fault, Crash):
@@ -204,7 +204,7 @@ class FaultyTransport:
 
 
 class _WholeStream:
-    """A stream that is one answer: what a refused watch looks like."""
+    """A stream with one answer, as of a refused watch."""
 
     def __init__(self, answer: Answer) -> None:
         self.status = answer.status
@@ -223,7 +223,7 @@ class _WholeStream:
 
 
 class _EndingStream:
-    """A stream that ends early: cleanly, with a broken connection, or with the event that says its history is gone."""
+    """A stream that ends early: cleanly, with a broken connection, or with an ERROR event for an expired version."""
 
     def __init__(self, inner: Stream, fault: CutStream | ExpireStream) -> None:
         self._inner = inner
@@ -254,7 +254,7 @@ class _EndingStream:
 
 
 def status_body(code: int, message: str) -> bytes:
-    """A failure as an API server words it."""
+    """A Status as an API server sends it."""
     return msgspec.json.encode(
         {
             "kind": "Status",

@@ -1,7 +1,7 @@
-"""Least privilege, measured: what roles grant against what the audit log shows was used.
+"""Checks least privilege: compares what roles grant with what the audit log shows was used.
 
-In: the rules of the roles bound to a user, and that user's requests. Out: grants that nobody used, as (group, resource,
-verb, name). A grant counts as used when a request that it allows was let through, whatever came of it then.
+In: the rules of the roles bound to a user, and that user's requests. Out: unused grants, as (group, resource, verb,
+name). A grant counts as used when a request that it allows was authorized, whatever its result.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Grant:
 
 
 class TooBroad(Exception):
-    """A rule with a `*`: what it grants cannot be counted."""
+    """A rule with a `*`, whose grants cannot be counted."""
 
 
 def grants(role: Json) -> set[Grant]:
-    """Every single thing that a Role or ClusterRole grants."""
+    """Every grant of a Role or ClusterRole."""
     namespace = role["metadata"].get("namespace", "") if role["kind"] == "Role" else ""
     found = set()
     for rule in role.get("rules", []):

@@ -1,7 +1,7 @@
-"""Kubelets without machines, for a control plane that has no KWOK: pods complete, fail or hang as a test asks.
+"""Fake kubelets for a control plane without KWOK: pods complete, fail or hang as a test asks.
 
-In: a REST client. Out: Nodes that are Ready, and pods bound to them that go the way `trainwright.testing.nodes` tells
-them to (annotation or environment variable). One thread watches, another acts when it is time to.
+In: a REST client. Out: Nodes that are Ready, and pods bound to them with the outcome that `trainwright.testing.nodes`
+describes (annotation or environment variable). One thread watches, another acts at the right time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ENDINGS = {"complete": ("Succeeded", 0, "Completed"), "fail": ("Failed", 1, "Err
 
 
 class Kubelets:
-    """`with Kubelets(rest, count):`. Every act is judged anew by what the pod is at that moment."""
+    """`with Kubelets(rest, count):`. Every action is decided by the pod's state at that moment."""
 
     def __init__(self, rest: Rest, count: int = 2) -> None:
         self._rest = rest
@@ -74,7 +74,7 @@ class Kubelets:
                 self._stopped.wait(0.2)
 
     def _look(self, pod: Json) -> None:
-        """When does this pod need something done?"""
+        """Schedules the pod's next action."""
         wait = {"Running": nodes.RUN_MILLISECONDS / 1000}.get(pod.get("status", {}).get("phase", ""), 0.0)
         if next_step(pod) is None:
             return
@@ -111,7 +111,7 @@ class Kubelets:
 
 
 def next_step(pod: Json) -> str | None:
-    """What a kubelet would do with it next: `delete`, `run`, `complete`, `fail` or nothing."""
+    """A kubelet's next action for the pod: `delete`, `run`, `complete`, `fail` or none."""
     if not pod["spec"].get("nodeName"):
         return None
     if "deletionTimestamp" in pod["metadata"]:

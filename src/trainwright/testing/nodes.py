@@ -1,10 +1,10 @@
-"""Nodes without machines: what KWOK is told, so that pods complete, fail or hang as a test asks.
+"""The configuration of KWOK, whose fake nodes let pods complete, fail or hang as a test asks.
 
 In: nothing but names. Out: KWOK's configuration (own stages: the built-in ones end every pod of a Job
 at once) and Node objects. A pod says how it wants to end, in the annotation `OUTCOME_ANNOTATION` of its template or
 in an environment variable `OUTCOME_VARIABLE` of its first container (what a TrainJob's `spec.trainer.env` can set):
 
-    complete   Running, then Succeeded after half a second (also when nothing is said)
+    complete   Running, then Succeeded after half a second (the default)
     fail       Running, then Failed with exit code 1 after half a second
     hang       Running until it is deleted
     pending    never started
@@ -23,7 +23,7 @@ LOG_LINES = ("loss=0.75", "loss=0.50", "loss=0.25")
 
 RUN_MILLISECONDS = 500
 
-# jq, as KWOK's selectors speak it: the annotation first, then the variable, then "complete".
+# In KWOK's jq dialect: the annotation, else the variable, else "complete".
 _OUTCOME = (
     f'.metadata.annotations["{OUTCOME_ANNOTATION}"] // '
     f'(.spec.containers[0].env // [] | map(select(.name == "{OUTCOME_VARIABLE}")) | .[0].value) // "complete"'

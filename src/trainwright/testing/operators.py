@@ -1,8 +1,8 @@
-"""The operator inside a test: the real one, in a thread with an event loop of its own, behind a transport with faults.
+"""Runs the real operator inside a test: in a thread with its own event loop, with a transport that injects faults.
 
 In: a kubeconfig and faults to inject. Out: an operator that is ready when the block is entered and ended when it is
-left, by cancellation as on SIGTERM. After a `Crash` fault it neither sends nor receives anything: what the API server
-sees of it is what it would see of a killed process.
+left, by cancellation as on SIGTERM. After a `Crash` fault it neither sends nor receives anything: to the API server it
+looks like a killed process.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class OperatorInThread:
         return self._up.is_set() and self.transport.crashed.is_set()
 
     def wait_for_crash(self, seconds: float) -> bool:
-        """Did the `Crash` rule hit within that time?"""
+        """Waits until a `Crash` rule has matched. Returns False after the timeout."""
         end = time.monotonic() + seconds
         while not self.has_crashed and time.monotonic() < end:
             time.sleep(0.02)

@@ -1,8 +1,9 @@
-"""One oracle for every test that lets an operator act: what its watch and audit logs show of the invariants I1–I10.
+"""The oracle: checks the watch and audit logs of a test against the operator's invariants (docs/architecture.md).
 
 In: a `Story` (changes in the server's order, requests of the operator's user). Out: `Violation`s, each with the
-invariant it breaks and what was seen. Every rule is a function `Story → violations` in `RULES`; a test calls `check` at
-its end and adds nothing by hand. What logs cannot show (I5, I9, parts of I4 and I7) is tested as units and properties.
+invariant it breaks and what was seen. Every rule is a function `Story → violations` in `RULES`; every test that runs an
+operator calls `check` at its end. Invariants that logs cannot show, such as reserved variables and reproducible
+rendering, have unit and property tests.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ FINISHED = ("Complete", "Failed")
 CHILDREN = {"jobsets": "JobSet", "configmaps": "ConfigMap", "secrets": "Secret", "podgroups": "PodGroup"}
 RUNTIMES = {"trainingruntimes": "TrainingRuntime", "clustertrainingruntimes": "ClusterTrainingRuntime"}
 
-# How long an operator may not know yet that a job is being deleted: no precondition can close this window.
+# How long an operator may not know yet that a job is being deleted: no precondition can prevent that.
 NEWS_TAKES_SECONDS = 3.0
 
 
@@ -35,7 +36,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class Story:
-    """`requests` are those of the operator's user only. `home` is its own namespace, where it may keep certificates."""
+    """What happened in a test. `requests` are those of the operator's user. `home` is the operator's own namespace."""
 
     changes: list[Change]
     requests: list[Request] = field(default_factory=list)
@@ -60,7 +61,7 @@ class Story:
         return self._by_kind.get(kind, [])
 
     def before(self, kind: str, namespace: str, name: str, version: int | None, at: float) -> Change | None:
-        """The last known state of that object before a version (or, where none is known, before a time)."""
+        """The last known state of an object before a version or, without a version, before a time."""
         last = None
         for change in self._by_name.get((kind, namespace, name), []):
             if change.version < version if version is not None else change.at < at:
@@ -69,17 +70,17 @@ class Story:
 
 
 def check(story: Story) -> None:
-    """Raises AssertionError with every violation found, one a line."""
+    """Raises AssertionError with every violation, one per line."""
     found = [violation for rule in RULES for violation in rule(story)]
     if found:
         raise AssertionError(f"{len(found)} violations:\n" + "\n".join(str(violation) for violation in found))
 
 
-# -- rules over the watch log -----------------------------------------------------------------------------------------
+# Rules over the watch log
 
 
 def one_live_jobset(story: Story) -> Iterator[Violation]:
-    """I1: at most one live JobSet per TrainJob UID, of the job's name and in its namespace."""
+    """A TrainJob has at most one live JobSet, of the same name and in the same namespace."""
     jobs = {change.uid: change for change in story.of("TrainJob")}
     alive: dict[str, set[str]] = {}
     for change in story.of("JobSet"):
@@ -93,41 +94,45 @@ def one_live_jobset(story: Story) -> Iterator[Violation]:
         siblings.add(change.uid)
         if len(siblings) > 1:
             yield Violation(
-                "I1", f"{change}: TrainJob {owner['name']} ({owner['uid']}) has {len(siblings)} live JobSets"
+                "one JobSet", f"{change}: TrainJob {owner['name']} ({owner['uid']}) has {len(siblings)} live JobSets"
             )
         if change.name != owner["name"]:
-            yield Violation("I1", f"{change} belongs to TrainJob {owner['name']}: their names must be the same")
+            yield Violation("one JobSet", f"{change} belongs to TrainJob {owner['name']}: their names must be the same")
         job = jobs.get(owner["uid"])
         if job is not None and job.namespace != change.namespace:
-            yield Violation("I1", f"{change} belongs to a TrainJob in namespace {job.namespace}")
+            yield Violation("one JobSet", f"{change} belongs to a TrainJob in namespace {job.namespace}")
 
 
 def children_are_owned(story: Story) -> Iterator[Violation]:
-    """I2: whatever our field manager wrote (revisions and its own namespace aside) has a TrainJob as controller."""
+    """Every object that our field manager wrote has a TrainJob as controller, except for revisions and in `home`."""
     for kind in CHILDREN.values():
         for change in story.of(kind):
             if change.type == "DELETED" or change.namespace == story.home:
                 continue
             if story.manager in managers(change.object) and owning_trainjob(change.object) is None:
-                yield Violation("I2", f"{change} was written by {story.manager} and has no TrainJob as its controller")
+                yield Violation(
+                    "own objects only", f"{change} was written by {story.manager} and has no TrainJob as its controller"
+                )
 
 
 def terminal_is_a_latch(story: Story) -> Iterator[Violation]:
-    """I3: Complete and Failed never leave, and never stand together."""
+    """Complete and Failed are never removed, and never both set."""
     for history in histories(story.of("TrainJob")):
         finished: str | None = None
         for change in history:
             now = [kind for kind in FINISHED if has_condition(change.object, kind)]
             if len(now) > 1:
-                yield Violation("I3", f"{change} is Complete and Failed at once")
+                yield Violation("finished is final", f"{change} is Complete and Failed at once")
             if finished is not None and finished not in now:
-                yield Violation("I3", f"{change} was {finished} and is {now[0] if now else 'unfinished'} again")
+                yield Violation(
+                    "finished is final", f"{change} was {finished} and is {now[0] if now else 'unfinished'} again"
+                )
             if now:
                 finished = now[0]
 
 
 def no_jobset_for_a_finished_job(story: Story) -> Iterator[Violation]:
-    """I3: a job that is finished, being deleted or gone gets no (new) JobSet."""
+    """A job that is finished, being deleted or deleted gets no new JobSet."""
     jobs = {history[0].uid: history for history in histories(story.of("TrainJob"))}
     for born in (history[0] for history in histories(story.of("JobSet"))):
         owner = owning_trainjob(born.object)
@@ -135,14 +140,16 @@ def no_jobset_for_a_finished_job(story: Story) -> Iterator[Violation]:
             continue
         known = [change for change in jobs.get(owner["uid"], []) if change.version < born.version]
         if known and any(has_condition(known[-1].object, kind) for kind in FINISHED):
-            yield Violation("I3", f"{born} was created although its TrainJob had finished ({known[-1]})")
+            yield Violation("finished is final", f"{born} was created although its TrainJob had finished ({known[-1]})")
         leaving = [change for change in known if change.type == "DELETED" or is_being_deleted(change.object)]
         if leaving and (late := born.at - leaving[0].at) > NEWS_TAKES_SECONDS:
-            yield Violation("I3", f"{born} was created {late:.1f} s after its TrainJob's deletion ({leaving[0]})")
+            yield Violation(
+                "finished is final", f"{born} was created {late:.1f} s after its TrainJob's deletion ({leaving[0]})"
+            )
 
 
 def written_once(story: Story) -> Iterator[Violation]:
-    """I4: the bytes of an SSH Secret and of a runtime revision never change within one UID."""
+    """The content of an SSH Secret and of a runtime revision never changes."""
     for kind, content in (("Secret", "data"), ("ControllerRevision", "data")):
         for history in histories(story.of(kind)):
             if kind == "Secret" and not any(owning_trainjob(change.object) for change in history):
@@ -150,11 +157,13 @@ def written_once(story: Story) -> Iterator[Violation]:
             first = history[0]
             for change in history[1:]:
                 if change.type != "DELETED" and change.object.get(content) != first.object.get(content):
-                    yield Violation("I4", f"{change}: its {content} is not what was created (version {first.version})")
+                    yield Violation(
+                        "created once", f"{change}: its {content} is not what was created (version {first.version})"
+                    )
 
 
 def status_never_goes_back(story: Story) -> Iterator[Violation]:
-    """I6/O4h: a condition's lastTransitionTime and observedGeneration only grow within one UID."""
+    """A condition's lastTransitionTime and observedGeneration only grow."""
     for history in histories(story.of("TrainJob")):
         newest: dict[tuple[str, str], str | int] = {}
         for change in history:
@@ -164,15 +173,18 @@ def status_never_goes_back(story: Story) -> Iterator[Violation]:
                     if value is None:
                         continue
                     if key in newest and value < newest[key]:
-                        yield Violation("I6", f"{change}: {key[0]}'s {member} went from {newest[key]} to {value}")
+                        yield Violation(
+                            "status bound to its version",
+                            f"{change}: {key[0]}'s {member} went from {newest[key]} to {value}",
+                        )
                     newest[key] = value
 
 
-# -- rules over the audit log -----------------------------------------------------------------------------------------
+# Rules over the audit log
 
 
 def writes_touch_only_what_is_owned(story: Story) -> Iterator[Violation]:
-    """I2: every write to a child hits an object that a TrainJob's UID owns; of a runtime only finalizers change."""
+    """Every write to a child is to an object that a TrainJob owns; of a runtime only finalizers change."""
     for request in story.requests:
         if not (request.is_write and request.succeeded) or request.namespace == story.home:
             continue
@@ -186,18 +198,18 @@ def _child_write(story: Story, request: Request) -> Iterator[Violation]:
     version = _version(request.answer)
     kind = CHILDREN[request.resource]
     if request.is_creation:
-        # Bodies of Secrets are not logged: of all that ever had this name, the one that appeared when it was asked for.
+        # Bodies of Secrets are not logged: of all that ever had this name, the one that was created at that time.
         born = [
             c for c in story.of(kind) if (c.type, c.namespace, c.name) == ("ADDED", request.namespace, request.name)
         ]
         nearest = min(born, key=lambda change: abs(change.at - request.at), default=None)
         made = request.answer or (nearest.object if nearest is not None else None)
         if made is not None and owning_trainjob(made) is None:
-            yield Violation("I2", f"{request} made an object that no TrainJob owns")
+            yield Violation("own objects only", f"{request} made an object that no TrainJob owns")
         return
     before = story.before(kind, request.namespace, request.name, version, request.at)
     if before is not None and owning_trainjob(before.object) is None:
-        yield Violation("I2", f"{request} wrote to {before}, which no TrainJob owns")
+        yield Violation("own objects only", f"{request} wrote to {before}, which no TrainJob owns")
 
 
 def _runtime_write(story: Story, request: Request) -> Iterator[Violation]:
@@ -208,34 +220,34 @@ def _runtime_write(story: Story, request: Request) -> Iterator[Violation]:
     if before is None or request.answer is None or request.answer.get("kind") == "Status":
         return
     if _without_finalizers(before.object) != _without_finalizers(request.answer):
-        yield Violation("I2", f"{request} changed more of a runtime than its finalizers")
+        yield Violation("own objects only", f"{request} changed more of a runtime than its finalizers")
 
 
 def status_carries_its_version(story: Story) -> Iterator[Violation]:
-    """I6: conditions are written with the resourceVersion they were decided on."""
+    """Conditions are written with the resourceVersion that they were computed from."""
     for request in story.requests:
         if (request.resource, request.subresource) != ("trainjobs", "status") or not request.is_write:
             continue
         sent = request.sent or {}
         versioned = sent.get("metadata", {}).get("resourceVersion")
         if "conditions" in sent.get("status", {}) and not versioned:
-            yield Violation("I6", f"{request} wrote conditions without a resourceVersion")
+            yield Violation("status bound to its version", f"{request} wrote conditions without a resourceVersion")
 
 
 def nothing_forbidden(story: Story) -> Iterator[Violation]:
-    """I10: the shipped roles are enough: no request of the operator was ever denied by RBAC."""
+    """The shipped roles suffice: RBAC never denied a request of the operator."""
     for request in story.requests:
         if request.code == 403 and not _being_terminated(request):
-            yield Violation("I10", str(request))
+            yield Violation("least privilege", str(request))
 
 
 def secrets_are_never_read(story: Story) -> Iterator[Violation]:
-    """I10: Secrets outside the operator's own namespace are created, never read."""
+    """Secrets outside the operator's own namespace are created, never read."""
     for request in story.requests:
         if request.resource != "secrets" or request.namespace == story.home:
             continue
         if request.verb != "create":
-            yield Violation("I10", str(request))
+            yield Violation("least privilege", str(request))
 
 
 RULES: tuple[Callable[[Story], Iterable[Violation]], ...] = (
@@ -253,7 +265,7 @@ RULES: tuple[Callable[[Story], Iterable[Violation]], ...] = (
 
 
 def effective_writes(requests: Iterable[Request], since: float, until: float | None = None) -> list[Request]:
-    """I8: what the operator wrote in a stretch of time in which it should have written nothing but its Lease."""
+    """The writes of a converged operator, which should write nothing but its Lease."""
     return [
         request
         for request in requests
@@ -264,7 +276,7 @@ def effective_writes(requests: Iterable[Request], since: float, until: float | N
     ]
 
 
-# -- what an object says ----------------------------------------------------------------------------------------------
+# Reading objects
 
 
 def owning_trainjob(item: Json) -> Json | None:
@@ -305,6 +317,6 @@ def _without_finalizers(item: Json) -> Json:
 
 
 def _being_terminated(request: Request) -> bool:
-    """A create in a namespace that is going is answered with 403 too, by admission and not by RBAC."""
+    """Whether the request was denied by RBAC. Admission answers 403 too, for a create in a namespace being deleted."""
     causes = (request.answer or {}).get("details", {}).get("causes", [])
     return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)

@@ -1,7 +1,8 @@
-"""What of an object a field manager owns: the object cut down to the fields that `metadata.managedFields` names.
+"""The part of an object that a field manager owns, by `metadata.managedFields`.
 
-In: an object as stored, a manager and an operation. Out: only what that manager set. A leaf of the set is taken whole
-(scalars, atomic lists and maps); elements of keyed lists are found by their keys and keep their order.
+In: a stored object, a manager and an operation. Out: the object with only that manager's fields. A leaf of the field
+set is taken whole (scalars, atomic lists and maps); elements of keyed lists are found by their keys and keep their
+order.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from trainwright.schema.jsonobject import Json
 
 
 def owned_fields(item: Json, manager: str, operation: str | None = None) -> Json:
-    """The fields of `manager` (and, if given, of one operation: `Apply` or `Update`), subresources aside."""
+    """The fields of `manager`, optionally of one operation (`Apply` or `Update`), without subresources."""
     fields: Json = {}
     for entry in item["metadata"].get("managedFields", []):
         matches = entry["manager"] == manager and not entry.get("subresource")
@@ -47,7 +48,7 @@ def _cut(value: Any, fields: Json) -> Any:
 
 
 def _names(key: str, element: Any) -> bool:
-    """Is this the element of a list that `k:{"name":"x"}` or `v:"x"` means?"""
+    """Whether this is the list element that `k:{"name":"x"}` or `v:"x"` names."""
     wanted = json.loads(key[2:])
     if key.startswith("v:"):
         return bool(element == wanted)
@@ -55,7 +56,7 @@ def _names(key: str, element: Any) -> bool:
 
 
 def _union(left: Json, right: Json) -> Json:
-    """Both sets; a leaf (taken whole) swallows what the other names below it."""
+    """The union of both field sets. A leaf includes everything below it in the other set."""
     out = dict(left)
     for key, inner in right.items():
         out[key] = _union(out[key], inner) if key in out and out[key] and inner else ({} if key in out else inner)

@@ -1,7 +1,7 @@
-"""A program under test: started with its output in a file, ended exactly, and gone when the test run is killed.
+"""Runs a program for a test, with its output in a file. It ends with the test, even if that is killed.
 
-In: an argument list. Out: a running process in its own session. No process started here outlives its parent, whatever
-ends the parent: the kernel sends SIGKILL when the starting thread dies (`PR_SET_PDEATHSIG`, Linux only).
+In: an argument list. Out: a running process in its own session. It does not outlive its parent, however that ends: the
+kernel sends SIGKILL when the starting thread dies (`PR_SET_PDEATHSIG`, Linux only).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ PR_SET_PDEATHSIG = 1
 
 
 class DidNotStart(Exception):
-    """A program ended, or was not ready in time; the message carries the last lines it wrote."""
+    """A program ended, or was not ready in time; the message has its last lines."""
 
 
 def free_port() -> int:
-    """A port that was free a moment ago. Programs that cannot take port 0 leave no better way."""
+    """A port that was free a moment ago, for programs that do not accept port 0."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -32,7 +32,7 @@ def free_port() -> int:
 
 
 class Process:
-    """One program. `start` may be called again after `stop`: a test that takes a part away gives it back."""
+    """One program. It may be started again after `stop`."""
 
     def __init__(self, name: str, argv: Sequence[str | Path], log: Path, env: Mapping[str, str] | None = None) -> None:
         self.name = name
@@ -65,7 +65,7 @@ class Process:
             )
 
     def wait_until(self, ready: Callable[[], bool], seconds: float) -> None:
-        """Returns when `ready` says so. `ready` may raise OSError while nobody listens yet."""
+        """Waits until `ready` returns true. `ready` may raise OSError while the program does not listen yet."""
         end = time.monotonic() + seconds
         while True:
             if not self.is_alive():

@@ -1,7 +1,7 @@
-"""A plain synchronous REST client for tests, so that what is under test is not what the test looks with.
+"""A plain synchronous REST client for tests, independent of the client under test.
 
 In: a server's address, its CA and a token or a client certificate. Out: decoded JSON. Blocking, one connection per
-thread, no retries. It shares no code with `trainwright.client` on purpose.
+thread, no retries. It shares no code with `trainwright.client`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KEPT_SECONDS = 30.0  # servers close what has been idle for longer: kube-apiserv
 
 
 class Refused(Exception):
-    """The server answered with a failure; `status` is its Status object, or the text it sent in place of one."""
+    """The server answered with an error; `status` is its Status object, or the text it sent instead."""
 
     def __init__(self, method: str, path: str, code: int, body: bytes) -> None:
         self.code = code
@@ -187,7 +187,7 @@ class Rest:
     def until(
         self, path: str, holds: Callable[[Json | None], Any], *, seconds: float = 30.0, what: str = ""
     ) -> Json | None:
-        """Looks ten times a second until `holds(object or None)`; says what it saw last when it never does."""
+        """Reads the object ten times a second until `holds(object or None)`. Fails after the timeout."""
         end = time.monotonic() + seconds
         while True:
             seen = self.find(path)

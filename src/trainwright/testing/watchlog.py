@@ -1,8 +1,8 @@
-"""What really happened: every change of the objects a test cares about, in the order in which the server made them.
+"""A log of every change to the objects of a test, in the server's order.
 
-In: a REST client and collections to watch. Out: `Change`s, ordered by resourceVersion (one counter for all kinds, which
-both kube-apiserver and our own server keep). `settle` returns only when the log has caught up with the server, so an
-oracle never judges half a story. A change that was lost to a compacted history is an error here, never a silent gap.
+In: a REST client and collections to watch. Out: `Change`s, ordered by resourceVersion, which is one counter for all
+kinds in kube-apiserver and in our own server. `settle` returns when the log is up to date with the server, so that an
+oracle never checks an incomplete log. A change that was lost to a compacted history is an error.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ LISTED = "LISTED"
 
 @dataclass(frozen=True)
 class Change:
-    """One event of a watch, or what was there before (`LISTED`, at its last version). `at` is this machine's clock when
-    it arrived; the order is `version`'s."""
+    """One event of a watch, or an object from the first list (`LISTED`). `at` is the local time of its arrival; changes
+    are ordered by `version`."""
 
     type: str
     kind: str
@@ -91,7 +91,7 @@ class WatchLog:
         self._stopped.set()
 
     def changes(self, namespace: str | None = None) -> list[Change]:
-        """In the server's order; only those in `namespace` if it is given (cluster-scoped ones are always in)."""
+        """The changes in the server's order: all, or those in `namespace` and of cluster-scoped objects."""
         with self._lock:
             if self._failures:
                 raise AssertionError("the watch log has a gap: " + "; ".join(self._failures))
@@ -99,7 +99,7 @@ class WatchLog:
         return [change for change in changes if namespace is None or change.namespace in ("", namespace)]
 
     def settle(self, seconds: float = 20.0) -> None:
-        """Waits until replaying the log gives, for every collection, what a fresh list gives."""
+        """Waits until replaying the log gives the same objects as a new list, for every collection."""
         end = time.monotonic() + seconds
         for path in self._collections:
             while True:
@@ -147,7 +147,7 @@ class WatchLog:
 
 
 def live(changes: Iterable[Change]) -> dict[str, Change]:
-    """Replays changes: the last state of each object that is still there, by UID."""
+    """Replays changes: the last state of each object that exists, by UID."""
     state: dict[str, Change] = {}
     for change in changes:
         if change.type == "DELETED":

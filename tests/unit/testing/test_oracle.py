@@ -118,19 +118,19 @@ def test_two_live_jobsets_of_one_job_are_seen(scribe: Scribe) -> None:
     scribe.change("ADDED", "TrainJob", job())
     scribe.change("ADDED", "JobSet", child())
     scribe.change("ADDED", "JobSet", child("job", "c2"))
-    assert scribe.violations() == ["I1"]
+    assert scribe.violations() == ["one JobSet"]
 
 
 def test_a_jobset_under_another_name_is_seen(scribe: Scribe) -> None:
     scribe.change("ADDED", "TrainJob", job())
     scribe.change("ADDED", "JobSet", child("other"))
-    assert scribe.violations() == ["I1"]
+    assert scribe.violations() == ["one JobSet"]
 
 
 @pytest.mark.parametrize("kind", ["JobSet", "ConfigMap", "Secret", "PodGroup"])
 def test_a_child_without_its_owner_is_seen(scribe: Scribe, kind: str) -> None:
     scribe.change("ADDED", kind, child(owner=None))
-    assert scribe.violations() == ["I2"]
+    assert scribe.violations() == ["own objects only"]
 
 
 def test_what_others_write_needs_no_owner(scribe: Scribe) -> None:
@@ -143,13 +143,13 @@ def test_a_write_to_a_foreign_object_is_seen(scribe: Scribe) -> None:
     answer = child("job", "c1", "u1")
     answer["metadata"]["resourceVersion"] = "2"
     scribe.request("patch", "configmaps", "job", answer=answer)
-    assert scribe.violations() == ["I2"]
+    assert scribe.violations() == ["own objects only"]
 
 
 def test_a_delete_of_a_foreign_object_is_seen(scribe: Scribe) -> None:
     scribe.change("ADDED", "JobSet", child(owner=None, manager="kubectl"))
     scribe.request("delete", "jobsets", "job", answer={"kind": "Status", "metadata": {}})
-    assert scribe.violations() == ["I2"]
+    assert scribe.violations() == ["own objects only"]
 
 
 def test_a_failed_or_dry_write_to_a_foreign_object_does_no_harm(scribe: Scribe) -> None:
@@ -169,23 +169,23 @@ def test_an_edited_runtime_is_seen_and_a_finalizer_is_not(scribe: Scribe) -> Non
     scribe.request("patch", "trainingruntimes", "torch", answer=guarded)
     assert scribe.violations() == []
     scribe.request("patch", "trainingruntimes", "torch", answer={**guarded, "spec": {"mlPolicy": {"numNodes": 2}}})
-    assert scribe.violations() == ["I2"]
+    assert scribe.violations() == ["own objects only"]
 
 
 @pytest.mark.parametrize("later", [[], [condition("Failed")], [condition("Complete"), condition("Failed")]])
 def test_a_finished_job_that_changes_its_mind_is_seen(scribe: Scribe, later: list[Json]) -> None:
     scribe.change("ADDED", "TrainJob", job("job", "u1", condition("Complete")))
     scribe.change("MODIFIED", "TrainJob", job("job", "u1", *later))
-    assert scribe.violations() == ["I3"]
+    assert scribe.violations() == ["finished is final"]
 
 
 def test_a_jobset_made_for_a_finished_job_is_seen(scribe: Scribe) -> None:
     scribe.change("ADDED", "TrainJob", job("job", "u1", condition("Failed")))
     scribe.change("ADDED", "JobSet", child())
-    assert scribe.violations() == ["I3"]
+    assert scribe.violations() == ["finished is final"]
 
 
-@pytest.mark.parametrize(("seconds", "expected"), [(1.0, []), (10.0, ["I3"])])
+@pytest.mark.parametrize(("seconds", "expected"), [(1.0, []), (10.0, ["finished is final"])])
 def test_a_jobset_made_for_a_job_being_deleted_is_seen_unless_news_was_on_its_way(
     scribe: Scribe, seconds: float, expected: list[str]
 ) -> None:
@@ -199,7 +199,7 @@ def test_a_jobset_made_for_a_job_being_deleted_is_seen_unless_news_was_on_its_wa
 def test_a_rewritten_secret_or_revision_is_seen(scribe: Scribe, kind: str) -> None:
     scribe.change("ADDED", kind, child("x", "c1", data={"a": "1"}))
     scribe.change("MODIFIED", kind, child("x", "c1", data={"a": "2"}))
-    assert scribe.violations() == ["I4"]
+    assert scribe.violations() == ["created once"]
 
 
 @pytest.mark.parametrize(
@@ -212,17 +212,17 @@ def test_a_rewritten_secret_or_revision_is_seen(scribe: Scribe, kind: str) -> No
 def test_a_condition_that_goes_back_in_time_is_seen(scribe: Scribe, first: Json, second: Json) -> None:
     scribe.change("ADDED", "TrainJob", job("job", "u1", first))
     scribe.change("MODIFIED", "TrainJob", job("job", "u1", second))
-    assert scribe.violations() == ["I6"]
+    assert scribe.violations() == ["status bound to its version"]
 
 
 def test_conditions_written_without_a_version_are_seen(scribe: Scribe) -> None:
     scribe.request("patch", "trainjobs", "job", subresource="status", sent={"status": {"conditions": []}})
-    assert scribe.violations() == ["I6"]
+    assert scribe.violations() == ["status bound to its version"]
 
 
 def test_a_forbidden_request_is_seen(scribe: Scribe) -> None:
     scribe.request("list", "pods", "", code=403)
-    assert scribe.violations() == ["I10"]
+    assert scribe.violations() == ["least privilege"]
 
 
 def test_a_namespace_that_is_going_is_not_a_missing_right(scribe: Scribe) -> None:
@@ -234,7 +234,7 @@ def test_a_namespace_that_is_going_is_not_a_missing_right(scribe: Scribe) -> Non
 @pytest.mark.parametrize("verb", ["get", "list", "watch", "patch", "delete"])
 def test_a_secret_that_is_not_just_created_is_seen(scribe: Scribe, verb: str) -> None:
     scribe.request(verb, "secrets", "x", code=404)
-    assert scribe.violations() == ["I10"]
+    assert scribe.violations() == ["least privilege"]
 
 
 def test_its_own_namespaces_secret_is_the_operators_to_read(scribe: Scribe) -> None:
@@ -251,4 +251,4 @@ def test_writes_of_a_converged_operator_are_counted_and_its_lease_is_not(scribe:
 
 
 def test_a_violation_says_which_invariant_and_what_was_seen() -> None:
-    assert str(Violation("I1", "two JobSets")) == "I1: two JobSets"
+    assert str(Violation("one JobSet", "two JobSets")) == "one JobSet: two JobSets"

@@ -6,7 +6,7 @@ encoded. Times stay text: they are compared and copied, and must be written back
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -47,7 +47,7 @@ class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
     annotations: dict[str, str] | None = None
     finalizers: list[str] | None = None
     owner_references: list[OwnerReference] | None = None
-    managed_fields: list[dict[str, Any]] | None = None
+    managed_fields: list[Json] | None = None
 
     @property
     def is_being_deleted(self) -> bool:

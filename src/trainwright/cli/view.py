@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 from trainwright.api.resources import JOB_SETS, PODS, TRAIN_JOBS, Resource
 from trainwright.api.wellknown import JOBSET_NAME
@@ -21,6 +20,7 @@ from trainwright.cli.sentences import Phase, phase_of
 from trainwright.client import kubeconfig
 from trainwright.client.client import Client
 from trainwright.client.errors import ClientError
+from trainwright.client.requests import Selection
 from trainwright.schema.jsonobject import Json
 
 RECONNECT_SECONDS = 0.3
@@ -30,7 +30,7 @@ class JobView:
     """One TrainJob with its JobSet and pods as the API shows them, kept current inside `async with`."""
 
     def __init__(self, cluster: ClusterDirectory, namespace: str, name: str) -> None:
-        by_name = {"field_selector": f"metadata.name={name}"}
+        by_name: Selection = {"field_selector": f"metadata.name={name}"}
         self._jobs = _Mirror(cluster, TRAIN_JOBS, namespace, by_name, self.announce)
         self._jobsets = _Mirror(cluster, JOB_SETS, namespace, by_name, self.announce)
         self._pods = _Mirror(cluster, PODS, namespace, {"label_selector": f"{JOBSET_NAME}={name}"}, self.announce)
@@ -95,13 +95,13 @@ class _Mirror:
         cluster: ClusterDirectory,
         resource: Resource,
         namespace: str,
-        selector: dict[str, str],
+        selection: Selection,
         announce: Callable[[], None],
     ) -> None:
         self._cluster = cluster
         self.resource = resource
         self._namespace = namespace
-        self._selector: dict[str, Any] = selector
+        self._selection = selection
         self._announce = announce
         self.items: dict[str, Json] = {}
         self.connected = False
@@ -118,12 +118,12 @@ class _Mirror:
                 await asyncio.sleep(RECONNECT_SECONDS)
 
     async def _list_and_watch(self, client: Client) -> None:
-        listed = await client.list(self.resource, self._namespace, **self._selector)
+        listed = await client.list(self.resource, self._namespace, **self._selection)
         self.items = {item["metadata"]["uid"]: item for item in listed.items or ()}
         self.connected = True
         self._announce()
-        version = listed.resource_version
-        async with client.watch(self.resource, self._namespace, resource_version=version, **self._selector) as events:
+        since: Selection = {**self._selection, "resource_version": listed.resource_version}
+        async with client.watch(self.resource, self._namespace, **since) as events:
             async for event in events:
                 if event.object is None:
                     continue

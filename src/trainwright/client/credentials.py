@@ -18,6 +18,7 @@ import msgspec
 
 from trainwright.api.times import seconds_of
 from trainwright.client.errors import ConfigError
+from trainwright.schema.jsonobject import Json
 
 TOKEN_REREAD_SECONDS = 60.0
 EXEC_TIMEOUT_SECONDS = 60.0
@@ -122,7 +123,7 @@ class ExecPlugin:
         return True
 
     async def _run(self) -> None:
-        info: dict[str, Any] = {
+        info: Json = {
             "apiVersion": self._api_version,
             "kind": "ExecCredential",
             "spec": {"interactive": False},

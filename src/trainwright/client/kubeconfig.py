@@ -17,6 +17,7 @@ import msgspec
 
 from trainwright.client.credentials import Credential, Credentials, ExecPlugin, StaticCredentials, TokenFile
 from trainwright.client.errors import ConfigError
+from trainwright.schema.jsonobject import Json
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -158,9 +159,9 @@ def _credentials(user: Mapping[str, Any], path: Path, cluster: Mapping[str, Any]
     return StaticCredentials(Credential(authorization, certificate, key))
 
 
-def _cluster_info(cluster: Mapping[str, Any], server: str, ca: bytes | None) -> dict[str, Any]:
+def _cluster_info(cluster: Mapping[str, Any], server: str, ca: bytes | None) -> Json:
     """The cluster's data for an exec plugin with provideClusterInfo."""
-    info: dict[str, Any] = {"server": server}
+    info: Json = {"server": server}
     for name in ("tls-server-name", "insecure-skip-tls-verify", "proxy-url"):
         if cluster.get(name):
             info[name] = cluster[name]

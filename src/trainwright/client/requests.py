@@ -15,6 +15,7 @@ import msgspec
 
 from trainwright.api.resources import Resource
 from trainwright.client.errors import RequestError
+from trainwright.schema.jsonobject import Json
 
 JSON_TYPE = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -58,7 +59,7 @@ class DeleteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     dry_run: bool = False
 
     def body(self) -> bytes:
-        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
         preconditions = {
             name: value for name, value in (("uid", self.uid), ("resourceVersion", self.resource_version)) if value
         }

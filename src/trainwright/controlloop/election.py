@@ -14,7 +14,6 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any
 
 import msgspec
 
@@ -26,6 +25,7 @@ from trainwright.client.requests import Request
 from trainwright.client.transport import Answer, Stream, Transport
 from trainwright.clock import Clock
 from trainwright.controlloop.metrics import Metrics, NoMetrics
+from trainwright.schema.jsonobject import Json
 
 log = logging.getLogger(__name__)
 
@@ -183,7 +183,7 @@ class Election:
         except (ClientError, TimeoutError) as error:
             log.debug("lease %s was not released: %s", self._config.name, error)
 
-    async def _write(self, lease: _Lease, spec: dict[str, Any]) -> None:
+    async def _write(self, lease: _Lease, spec: Json) -> None:
         config = self._config
         body = {
             "apiVersion": LEASES.api_version,
@@ -197,7 +197,7 @@ class Election:
         }
         await self._client.update(LEASES, body, name=config.name, namespace=config.namespace, decode=bytes)
 
-    def _spec(self, *, acquired: str | None, transitions: int) -> dict[str, Any]:
+    def _spec(self, *, acquired: str | None, transitions: int) -> Json:
         now = rfc3339_micro(self._clock.wall())
         return {
             "holderIdentity": self._config.identity,

@@ -78,7 +78,7 @@ def requests(
 
 
 def _request(event: Json) -> Request:
-    reference: dict[str, Any] = event.get("objectRef", {})
+    reference: Json = event.get("objectRef", {})
     query = parse_qs(urlsplit(event.get("requestURI", "")).query)
     return Request(
         user=event["user"].get("username", ""),

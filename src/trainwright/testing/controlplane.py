@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Protocol
 
 import yaml
 
@@ -134,7 +134,7 @@ class RealControlPlane:
 
     # Access
 
-    def kubeconfig(self, name: str, user: dict[str, Any]) -> Path:
+    def kubeconfig(self, name: str, user: Json) -> Path:
         """Writes a kubeconfig for `user` (the `user` part of a kubeconfig)."""
         path = self.directory / f"{name}.kubeconfig"
         path.touch(mode=0o600)

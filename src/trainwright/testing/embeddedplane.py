@@ -84,7 +84,7 @@ class EmbeddedControlPlane:
 
     # Access
 
-    def kubeconfig(self, name: str, user: dict[str, Any]) -> Path:
+    def kubeconfig(self, name: str, user: Json) -> Path:
         path = self.directory / f"{name}.kubeconfig"
         path.touch(mode=0o600)
         config = {

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+
+from trainwright.schema.jsonobject import Json
 
 OUTCOME_ANNOTATION = "testing.trainwright.dev/outcome"
 OUTCOME_VARIABLE = "TRAINWRIGHT_TEST_OUTCOME"
@@ -140,7 +141,7 @@ def container_log() -> str:
     return "".join(f"2026-01-01T00:00:0{n}.000000000Z stdout F {line}\n" for n, line in enumerate(LOG_LINES))
 
 
-def node(name: str) -> dict[str, Any]:
+def node(name: str) -> Json:
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -156,8 +157,8 @@ def _ended(phase: str, exit_code: int, reason: str) -> str:
     return _ENDED.replace("PHASE", phase).replace("EXIT_CODE", str(exit_code)).replace("REASON", reason)
 
 
-def _stage(name: str, expressions: list[dict[str, Any]], next_: dict[str, Any], delay: int = 0) -> dict[str, Any]:
-    spec: dict[str, Any] = {
+def _stage(name: str, expressions: list[Json], next_: Json, delay: int = 0) -> Json:
+    spec: Json = {
         "resourceRef": {"apiGroup": "v1", "kind": "Pod"},
         "selector": {"matchExpressions": expressions},
         "next": next_,

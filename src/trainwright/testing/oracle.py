@@ -317,6 +317,6 @@ def _without_finalizers(item: Json) -> Json:
 
 
 def _being_terminated(request: Request) -> bool:
-    """Whether the request was denied by RBAC. Admission answers 403 too, for a create in a namespace being deleted."""
+    """Whether admission denied a create because the namespace is being deleted: that is a 403 too."""
     causes = (request.answer or {}).get("details", {}).get("causes", [])
     return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)

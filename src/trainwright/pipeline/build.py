@@ -1,6 +1,6 @@
 """TrainJob + runtime + what exists → the objects to write.
 
-The one function that `render`, `explain`, the webhook's dry run and the reconciler share. Pure: the same inputs give
+The one function that `render`, `explain` and the reconciler share. Pure: the same inputs give
 the same bytes. Objects come out in the order they must be written: what pods mount before the pods, the workload last.
 
 Which of a plugin's objects are written is decided here, by the intention and by what exists:

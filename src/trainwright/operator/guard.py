@@ -1,4 +1,4 @@
-"""Keeps a runtime from vanishing while an unfinished TrainJob refers to it (D19).
+"""Keeps a runtime from vanishing while an unfinished TrainJob refers to it.
 
 A runtime in use carries the finalizer `trainer.kubeflow.org/resource-in-use`; it goes as soon as the last such job
 ends. Switched off, the guard only takes away finalizers that it, or an older release, left behind.

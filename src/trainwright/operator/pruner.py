@@ -1,4 +1,4 @@
-"""Removes runtime revisions that no unfinished TrainJob can need any more (D25).
+"""Removes runtime revisions that no unfinished TrainJob can need any more.
 
 A revision is kept while any unfinished TrainJob of its namespace names its runtime. The store may lag, so before a
 delete the TrainJobs are listed live, and the delete carries uid and version. A revision must have been unused for a

@@ -1,4 +1,4 @@
-"""The runtime as it was when a TrainJob first met it: created once, shared, never changed (D25, I4).
+"""The runtime as it was when a TrainJob first met it: created once, shared, never changed.
 
 One `ControllerRevision` stands for one content of one runtime in one namespace; its name ends in a hash of that
 content, so two operators, or a thousand TrainJobs, all arrive at the same object. A TrainJob is bound to a revision

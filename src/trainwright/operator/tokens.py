@@ -1,4 +1,4 @@
-"""Whose token is it? Checks a progress report's token, and that its pod belongs to the TrainJob (D16).
+"""Whose token is it? Checks a progress report's token, and that its pod belongs to the TrainJob.
 
 The API server itself judges the token (TokenReview): signature, issuer, expiry, audience, and that the pod it is
 bound to still exists. Then the pod's owners are followed by uid up to the TrainJob: pod → Job → JobSet → TrainJob, or

@@ -1,7 +1,7 @@
 """Three generations of overrides, brought to one form and merged into the template.
 
 v2.0 had `podSpecOverrides`, v2.1 `podTemplateOverrides`, both with `labels` and `annotations` on the spec; since v2.2
-there are `runtimePatches`. Each entry becomes a `Patch`: a partial JobSet template. Legacy entries come first (D22),
+there are `runtimePatches`. Each entry becomes a `Patch`: a partial JobSet template. Legacy entries come first,
 then the modern ones, each kind in its own order; a later patch wins field by field. The merge is Kubernetes'
 strategic merge.
 
@@ -69,7 +69,7 @@ def _for_targets(origin: Origin, item: Json, pod_template: Json, job_names: list
 def fit(patch: Json, spec: Json) -> tuple[Json, list[str]]:
     """The part of a patch that has something to lie on, and what was left out, in words.
 
-    A merge would append a job or container that the template does not have, and so make pods without an image (D3).
+    A merge would append a job or container that the template does not have, and so make pods without an image.
     """
     jobs = {job.get("name"): job for job in spec.get("replicatedJobs") or ()}
     fitted: list[Json] = []

@@ -130,7 +130,7 @@ class Info:
 
     @property
     def gang(self) -> list[PodSet]:
-        """The pods that run together. Initializers end before the others start, so they are no part of it (D11)."""
+        """The pods that run together. Initializers end before the others start, so they are no part of it."""
         return [pod_set for pod_set in self.pod_sets if pod_set.role not in INITIALIZERS]
 
     @property
@@ -151,7 +151,7 @@ class Info:
 
     @property
     def num_proc_per_node(self) -> int | str | None:
-        """The TrainJob's processes per node: a number, or `auto`, `cpu`, `gpu` in an older job (D22)."""
+        """The TrainJob's processes per node: a number, or `auto`, `cpu`, `gpu` in an older job."""
         value = self.trainer_spec.num_proc_per_node
         if value is None:
             value = self.job.metadata.annotation(NUM_PROC_PER_NODE_ANNOTATION)
@@ -234,7 +234,9 @@ def make_info(
 
 
 def _choose_trainer(info: Info) -> None:
-    """D23: in a runtime that labels no trainer it is the job `node`; a patch that takes the label away means it."""
+    """A runtime that labels no trainer has one all the same: the job `node`. A patch that takes the label away leaves
+    none.
+    """
     if info.trainer is None:
         for pod_set in info.pod_sets:
             if pod_set.name == NODE:

@@ -2,7 +2,7 @@
 
 Two things only. Each runtime patch carries the time it was last changed. And `numProcPerNode` written
 as text, as older generations do, becomes a number where it is one, and moves to an annotation where it is a word,
-since clients cannot read text back (D22). In: the object as sent, the stored one, the time as text. Out: a new object
+since clients cannot read text back. In: the object as sent, the stored one, the time as text. Out: a new object
 when there is something to change, else the same.
 """
 

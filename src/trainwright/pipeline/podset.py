@@ -62,7 +62,7 @@ class Container:
         _upsert(self.json, "env", variables, lambda item: item.get("name"))
 
     def set_ports(self, *ports: Json) -> None:
-        """Upsert by port and protocol (D2): two ports without a name are two ports."""
+        """Upsert by port and protocol: two ports without a name are two ports."""
         _upsert(self.json, "ports", ports, lambda item: (item.get("containerPort"), item.get("protocol") or "TCP"))
 
     def set_volume_mounts(self, *mounts: Json) -> None:

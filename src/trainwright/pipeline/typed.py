@@ -78,7 +78,7 @@ def invalid_value(field: str, text: str, detail: str) -> FieldError:
 
 
 def reserved_env(info: Info, reserved: Sequence[str]) -> Iterator[FieldError]:
-    """The TrainJob sets variables that a framework keeps for itself (I5)."""
+    """The TrainJob sets variables that a framework keeps for itself."""
     env = info.trainer_spec.env or []
     taken = sorted({str(variable.get("name")) for variable in env} & set(reserved))
     if taken:

@@ -114,7 +114,7 @@ def _annotation(job: TrainJob) -> str | None:
 
 
 def _annotation_faults(job: TrainJob, old: TrainJob | None) -> list[FieldError]:
-    """The annotation stands for `spec.trainer.numProcPerNode` and keeps its rules (D22)."""
+    """The annotation stands for `spec.trainer.numProcPerNode` and keeps its rules."""
     value = _annotation(job)
     field = f"metadata.annotations[{NUM_PROC_PER_NODE_ANNOTATION}]"
     faults: list[FieldError] = []

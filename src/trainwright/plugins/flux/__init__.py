@@ -122,7 +122,7 @@ def _cluster(info: Info) -> Cluster:
     if not isinstance(tasks, int):
         tasks = flux.num_proc_per_node if flux is not None else 1
     nodes = info.trainer_spec.num_nodes
-    if nodes is None:  # D13: the runtime's number, which the trainer's pods have by now
+    if nodes is None:  # the runtime's number, which the trainer's pods have by now
         nodes = info.trainer.count if info.trainer is not None else 1
     settings = _settings(info)
     return Cluster(

@@ -1,6 +1,6 @@
 """What a TrainJob's overrides may say, in all three generations. A part of the JobSet plugin.
 
-Overrides may only name jobs and containers that the runtime's own template has (D3: judged before anything is
+Overrides may only name jobs and containers that the runtime's own template has (judged before anything is
 merged), may not set variables on the containers that the TrainJob's own API serves, and change only while the job is
 suspended.
 """

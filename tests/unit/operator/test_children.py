@@ -106,3 +106,15 @@ async def test_a_new_ca_reaches_the_configmaps_of_running_jobs(tmp_path: Path) -
         assert second["data"]["ca.crt"] == (tmp_path / "2" / "ca.crt").read_text()
         assert second["data"] != first["data"]
         assert second["metadata"]["uid"] == first["metadata"]["uid"]
+
+
+async def test_a_restarted_operator_finds_children_as_they_should_be_and_writes_nothing() -> None:
+    gang = mpi_runtime()
+    gang["spec"]["podGroupPolicy"] = {"volcano": {}}
+    async with World(runtimes=[gang]) as world:
+        await world.add(TRAIN_JOBS, train_job())
+        await world.settle(5)
+        written = len(world.writes)
+        await world.restart()
+        await world.settle(600)
+        assert [f"{request.method} {request.path}" for request in world.writes[written:]] == []

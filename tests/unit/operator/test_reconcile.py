@@ -215,3 +215,19 @@ async def test_a_finished_job_goes_when_its_time_to_live_is_over(where: str) -> 
         await world.settle(4)
         assert world.find(TRAIN_JOBS, "job") is None
         assert world.find_job_set() is None, "the garbage collector takes what it owned"
+
+
+async def test_an_operator_that_cannot_list_jobsets_yet_touches_no_running_job() -> None:
+    """An empty store is no proof that there is no JobSet."""
+    async with started() as world:
+        before, written = world.job_set(), len(world.writes)
+        await world.stop()
+        world.refuse(503, "not yet", method="GET", path=".*/jobsets")
+        await world.start()
+        await world.settle(10)
+        assert not world.operator.is_ready
+        world.mend()
+        await world.settle(60)
+        assert world.operator.is_ready
+        assert world.job_set() == before
+        assert [request.path for request in world.writes[written:]] == []

@@ -25,14 +25,15 @@ class Webhook:
     def __init__(self) -> None:
         self.requests: list[Json] = []
         self.decide: Callable[[Json], Json] = lambda request: {"allowed": True}
-        self.delay = 0.0
+        self.stalls = False  # never answers
         self.meanwhile: list[Callable[[], Awaitable[None]]] = []  # what happens before the next answers, one each
         self.url = ""
 
     async def handle(self, request: web.BaseRequest) -> web.Response:
         review = await request.json()
         self.requests.append(review["request"])
-        await asyncio.sleep(self.delay)
+        if self.stalls:
+            await asyncio.Event().wait()
         if self.meanwhile:
             await self.meanwhile.pop(0)()
         response = {"uid": review["request"]["uid"], **self.decide(review["request"])}
@@ -43,7 +44,7 @@ class Webhook:
 async def webhook(server: ApiServer) -> AsyncIterator[Webhook]:
     hook = Webhook()
     certificate = server.issue_certificate("webhook", ["127.0.0.1"])
-    runner = web.ServerRunner(web.Server(hook.handle))
+    runner = web.ServerRunner(web.Server(hook.handle), shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_context(certificate))
     await site.start()
@@ -137,7 +138,7 @@ async def test_the_failure_policy_decides_when_the_webhook_is_slow(
     http: Any, server: ApiServer, webhook: Webhook, policy: str, expected: int
 ) -> None:
     await install(http, server, webhook, "Validating", failurePolicy=policy, timeoutSeconds=1)
-    webhook.delay = 3.0
+    webhook.stalls = True
     status, answer = await http("POST", CONFIG_MAPS, config_map("c1"))
     assert status == expected
     if expected == 500:

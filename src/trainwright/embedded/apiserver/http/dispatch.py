@@ -6,8 +6,6 @@ the words that kube-apiserver has for built-in kinds and for custom ones.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.access.reviews import Reviews
 from trainwright.embedded.apiserver.access.tokenrequests import TokenRequests
@@ -25,11 +23,11 @@ from trainwright.embedded.apiserver.operations import (
     watching,
 )
 from trainwright.embedded.apiserver.operations.logs import Kubelet
+from trainwright.embedded.apiserver.operations.subresources import Operation
 
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 READING = ("GET", "HEAD")
 
-Operation = Callable[[Api, Call], Awaitable[Answer]]
 ON_OBJECTS: dict[str, Operation] = {"PUT": mutations.update, "PATCH": patching.patch, "DELETE": mutations.delete}
 ON_SUBRESOURCES: dict[str, Operation] = {"GET": reading.get, "PUT": mutations.update, "PATCH": patching.patch}
 
@@ -91,7 +89,7 @@ class Operations:
             return await logs.log(self.api, self.kubelet, call)
         if served.resource == "serviceaccounts" and call.subresource == "token":
             return self.token_requests.answer(call)
-        operation = subresources.handler_of(call)
+        operation = subresources.operation_of(call)
         if operation is not None:
             return await operation(self.api, call)
         if call.subresource not in served.subresources:

@@ -16,7 +16,7 @@ from trainwright.embedded.apiserver.operations.namespaces import namespace_key
 from trainwright.embedded.apiserver.operations.scale import scale
 from trainwright.embedded.apiserver.operations.writes import Write, replacing
 
-Handler = Callable[[Api, Call], Awaitable[Answer]]
+Operation = Callable[[Api, Call], Awaitable[Answer]]
 
 
 async def finalize(api: Api, call: Call) -> Answer:
@@ -29,18 +29,18 @@ async def finalize(api: Api, call: Call) -> Answer:
     return reading.object_answer(api, call, await finalizing.finalize(api, write))
 
 
-HANDLERS: dict[tuple[str, str], Handler] = {
+OPERATIONS: dict[tuple[str, str], Operation] = {
     ("namespaces", "finalize"): finalize,
     ("pods", "binding"): podactions.binding,
     ("pods", "eviction"): podactions.eviction,
 }
 
 
-def handler_of(call: Call) -> Handler | None:
+def operation_of(call: Call) -> Operation | None:
     """The operation of a subresource, None if it is read and written like the object."""
     if call.subresource == "scale" and "scale" in call.served.subresources:
         return scale if call.method in ("GET", "PUT", "PATCH") else None
-    found = HANDLERS.get((call.served.resource, call.subresource))
+    found = OPERATIONS.get((call.served.resource, call.subresource))
     if found is None and call.served.resource == "pods" and call.subresource in UNSUPPORTED:
         raise _refused(call)
     return found

@@ -18,6 +18,7 @@ class Api:
     def __init__(self, state: State, registry: Registry) -> None:
         self.state = state
         self.clock = state.clock
+        self._second, self._now = -1, ""
         self.registry = registry
         self.uncanonical: dict[Key, int] = {}  # objects that the next write stores anew, with their version
         self.applied = AppliedCache()
@@ -25,8 +26,11 @@ class Api:
         self.admission = Admission(self)
 
     def now(self) -> str:
-        """The present, as timestamps write it."""
-        return rfc3339(self.clock.wall())
+        """The present, as timestamps write it: in whole seconds, so one text serves many writes."""
+        second = int(self.clock.wall())
+        if second != self._second:
+            self._second, self._now = second, rfc3339(second)
+        return self._now
 
     @staticmethod
     def to_storage(served: Type, obj: Json) -> Json:

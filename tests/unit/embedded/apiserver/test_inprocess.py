@@ -144,6 +144,17 @@ async def test_without_a_good_token_there_is_no_access(server: VirtualServer) ->
     assert answer.status == 401
 
 
+@pytest.mark.parametrize(
+    "path", ["/api/v1/nothings", "/apis/none.example.com/v1/things", "/api/v1/namespaces/default/configmaps/none"]
+)
+async def test_permission_comes_first_so_that_a_404_never_tells_what_there_is(server: VirtualServer, path: str) -> None:
+    guest = InProcessTransport(server.server, token="")
+    answer = await guest.send(Request("GET", path), deadline=1.0)
+    assert answer.status == 403
+    assert b'User \\"system:anonymous\\" cannot' in answer.body
+    assert (await server.client.transport.send(Request("GET", path), deadline=1.0)).status == 404
+
+
 async def test_a_restarted_server_has_what_was_stored_and_watches_end(server: VirtualServer) -> None:
     await server.client.create(CONFIG_MAPS, config_map("a"), "default")
     watching = asyncio.create_task(watched(server.client, 100))

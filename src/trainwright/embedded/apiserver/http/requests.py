@@ -192,10 +192,13 @@ class StreamedAnswer(msgspec.Struct, frozen=True):
 
 def header_fields(answer: Answer | StreamedAnswer, date: str) -> list[tuple[str, str]]:
     """The headers of an answer, as they go out."""
-    fields = {"Content-Type": answer.content_type, "Date": date, "Cache-Control": "no-cache, private"}
-    if isinstance(answer, Answer):
-        fields.update(answer.headers)
-    return [*fields.items(), *(("Warning", f'299 - "{_escape(text)}"') for text in answer.warnings)]
+    fields = [("Content-Type", answer.content_type), ("Date", date)]
+    more: Mapping[str, str] = answer.headers if isinstance(answer, Answer) else {}
+    if "Cache-Control" not in more:
+        fields.append(("Cache-Control", "no-cache, private"))
+    fields += more.items()
+    fields += [("Warning", f'299 - "{_escape(text)}"') for text in answer.warnings]
+    return fields
 
 
 def _escape(text: str) -> str:

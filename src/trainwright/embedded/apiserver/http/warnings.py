@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from types import TracebackType
 
 _FOUND: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("warnings", default=None)
 
 
-@contextlib.contextmanager
-def collecting() -> Iterator[list[str]]:
-    """While the block runs, what `warn` gets goes into this list."""
-    found: list[str] = []
-    token = _FOUND.set(found)
-    try:
-        yield found
-    finally:
-        _FOUND.reset(token)
+class collecting:
+    """`with collecting() as texts:` what `warn` gets while the block runs goes into this list."""
+
+    def __enter__(self) -> list[str]:
+        found: list[str] = []
+        self._token = _FOUND.set(found)
+        return found
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _FOUND.reset(self._token)
 
 
 def warn(texts: Iterable[str]) -> None:

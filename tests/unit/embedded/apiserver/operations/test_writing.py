@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from trainwright.api.resources import CLUSTER_TRAINING_RUNTIMES
 from trainwright.client.requests import APPLY_PATCH, Request
 from trainwright.embedded.apiserver.access.users import SYSTEM
 from trainwright.embedded.apiserver.errors import StatusError
@@ -19,9 +18,23 @@ from trainwright.embedded.apiserver.operations.appliedcache import AppliedCache,
 from trainwright.embedded.apiserver.operations.updating import update
 from trainwright.embedded.apiserver.operations.writes import Write, WriteOptions, in_place, replacing
 from trainwright.embedded.apiserver.storage.store import Key
+from trainwright.schema.jsonobject import Json
 from trainwright.testing.virtualserver import VirtualServer
 
 MERGE = "application/merge-patch+json"
+THINGS: Json = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "things.example.com"},
+    "spec": {
+        "group": "example.com",
+        "names": {"plural": "things", "kind": "Thing"},
+        "scope": "Namespaced",
+        "versions": [
+            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+        ],
+    },
+}
 
 
 def call(core: Any, method: str, plural: str, query: str = "", **more: Any) -> Call:
@@ -198,27 +211,28 @@ async def test_a_write_for_another_uid_is_refused(core: Any) -> None:
     assert (await update(core.api, write(uid))).obj["data"] == {"a": uid}
 
 
-async def test_what_is_not_canonical_is_stored_again_by_a_write_that_changes_nothing(server: VirtualServer) -> None:
-    # The empty map vanishes when the object is read: the second apply brings nothing new and stores it all the same.
-    path = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/r"
-    pod = {"spec": {"containers": [{"name": "node"}]}}
-    job = {"name": "node", "template": {"spec": {"template": pod}}}
-    spec = {"template": {"spec": {"replicatedJobs": [job]}}}
-    body = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime", "spec": spec}
-    plain, odd = {**body, "metadata": {"name": "r"}}, {**body, "metadata": {"name": "r", "labels": {"a": None}}}
+async def test_what_is_not_canonical_is_stored_again_by_the_next_write_even_if_that_changes_nothing(
+    server: VirtualServer,
+) -> None:
+    body: Any = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t", "labels": {"a": None}}}
+    path = "/apis/example.com/v1/namespaces/default/things/t"
+    await server.server.install([THINGS])
 
-    async def apply(config: Any) -> str:
-        request = Request("PATCH", path, (("fieldManager", "m"),), json.dumps(config).encode(), APPLY_PATCH)
+    async def patch(content_type: str, change: Any) -> str:
+        request = Request("PATCH", path, (("fieldManager", "m"),), json.dumps(change).encode(), content_type)
         answer = await server.client.transport.send(request, deadline=1.0)
         assert answer.status in (200, 201), answer.body
         return str(json.loads(answer.body)["metadata"]["resourceVersion"])
 
-    first = await apply(odd)
-    second = await apply(odd)
-    assert second != first
-    settled = await apply(plain)
-    assert await apply(plain) == settled
-    await server.client.delete(CLUSTER_TRAINING_RUNTIMES, "r")
+    applied = await patch(APPLY_PATCH, body)  # stored with a label that is null, which vanishes when it is read
+    assert len(server.server.api.uncanonical) == 1
+    stored = await patch(MERGE, {})
+    assert stored != applied
+    assert await patch(MERGE, {}) == stored
+    assert server.server.api.uncanonical == {}
+    await patch(APPLY_PATCH, body)
+    assert len(server.server.api.uncanonical) == 1
+    await server.client.transport.send(Request("DELETE", path), deadline=1.0)
     assert server.server.api.uncanonical == {}
 
 

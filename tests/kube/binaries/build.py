@@ -50,6 +50,7 @@ PROGRAMS: dict[str, Program] = {
     "jobset": Program("jobset", "sigs.k8s.io/jobset"),
     "kwok": Program("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
     "kube-scheduler": Program("kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", KUBERNETES_STAMP),
+    "trainer": Program("trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager"),
 }
 
 
@@ -68,7 +69,21 @@ MANIFESTS: dict[str, Manifests] = {
         "sigs.k8s.io/jobset",
         ("config/components/crd/bases", "config/components/webhook/manifests.yaml", "config/components/rbac"),
     ),
+    "trainer-manifests": Manifests(
+        "trainer",
+        "github.com/kubeflow/trainer/v2",
+        (
+            "manifests/base/crds",
+            "manifests/base/manager",
+            "manifests/base/rbac",
+            "manifests/base/runtimes/torch_distributed.yaml",
+            "manifests/base/webhook",
+        ),
+    ),
 }
+
+# What `bench/compare.py` measures us against. No test needs it, so `all` leaves it out.
+REFERENCE = ("trainer", "trainer-manifests")
 
 
 def cache_root() -> Path:
@@ -187,8 +202,9 @@ def main() -> None:
     names = [*PROGRAMS, *MANIFESTS]
     parser = argparse.ArgumentParser(description="Build real control-plane programs and print their paths.")
     parser.add_argument("names", nargs="+", choices=[*names, "all"], metavar="NAME", help=", ".join([*names, "all"]))
-    wanted = parser.parse_args().names
-    for name in names if "all" in wanted else wanted:
+    suite = [name for name in names if name not in REFERENCE]
+    asked = parser.parse_args().names
+    for name in dict.fromkeys(name for each in asked for name in (suite if each == "all" else [each])):
         print(program(name) if name in PROGRAMS else manifests(name), flush=True)
 
 

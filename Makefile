@@ -9,7 +9,7 @@ PYTEST := $(BIN)/pytest
 KUBE_PROGRAMS := $(BIN)/python tests/kube/binaries/build.py all
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-torch demo check test test-kubectl test-sdk test-kube test-embedded test-long generate requirements clean
+.PHONY: help setup setup-torch demo check test test-kubectl test-sdk test-kube test-embedded test-long bench bench-check generate requirements clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -71,6 +71,15 @@ test-embedded: setup ## the same suite on the local control plane instead; what 
 
 test-long: setup-torch ## the long counts: hundreds of kills, full fuzzing
 	TRAINWRIGHT_KILL_ROUNDS=200 TRAINWRIGHT_FUZZ=10 $(PYTEST) -rP --timeout 3600 tests/embedded/apiserver
+
+bench: setup ## the operator beside Kubeflow Trainer, three runs; takes hours and wants the machine for itself
+	@$(KUBE_PROGRAMS) trainer trainer-manifests >/dev/null
+	$(BIN)/python bench/compare.py $(OPTIONS)
+
+bench-check: setup ## the short form of it, and the laptop's; fails when something got worse than bench/limits.toml
+	@$(KUBE_PROGRAMS) trainer trainer-manifests >/dev/null
+	$(BIN)/python bench/compare.py --check
+	$(BIN)/python bench/laptop.py --check
 
 generate: setup ## write generated files anew (CRDs, schemas)
 	$(BIN)/python tools/generate.py

@@ -82,6 +82,7 @@ class RealControlPlane:
         without_admission: Iterable[str] = (),
         node_count: int = 2,
         with_audit_log: bool = True,
+        audited: Json | None = None,
     ) -> None:
         self.programs = programs
         self.directory = directory
@@ -91,6 +92,7 @@ class RealControlPlane:
         self.without_admission = ("TaintNodesByCondition", *without_admission)
         self.node_count = node_count
         self.with_audit_log = with_audit_log
+        self.audited = audited  # an audit policy; it must keep what the administrator deletes, see `audit_events`
         self.parts: dict[str, Process] = {}
         self.audit_log = directory / "audit.log"
         self.seconds_to_ready = 0.0
@@ -268,7 +270,7 @@ class RealControlPlane:
 
     def _audit_arguments(self) -> tuple[str, ...]:
         policy = self.directory / "audit-policy.yaml"
-        policy.write_text(yaml.safe_dump(audit_policy()))
+        policy.write_text(yaml.safe_dump(self.audited or audit_policy()))
         return (
             f"--audit-log-path={self.audit_log}",
             f"--audit-policy-file={policy}",

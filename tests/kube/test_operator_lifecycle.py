@@ -394,6 +394,10 @@ def test_a_job_that_names_no_runtime_there_is_gets_refused_with_its_name(plane: 
     message = refusal(plane, f"{base(here)}/trainjobs", trainjob("job", "missing"))
     assert 'TrainingRuntime.trainer.kubeflow.org "missing" not found' in message
     assert "specified trainingRuntime must be created before the TrainJob is created" in message
+    of_the_cluster = trainjob("job", "missing")
+    of_the_cluster["spec"]["runtimeRef"]["kind"] = "ClusterTrainingRuntime"
+    message = refusal(plane, f"{base(here)}/trainjobs", of_the_cluster)
+    assert "specified clusterTrainingRuntime must be created before the TrainJob is created" in message
 
 
 def test_a_text_numprocpernode_is_stored_as_a_number_or_an_annotation(plane: RealControlPlane, here: str) -> None:

@@ -101,6 +101,7 @@ class Informer:
                         delta = source.store.put(self._thin(event.object))
                     elif event.type == "DELETED":
                         delta = source.store.remove(self._thin(event.object))
+                    source.shown_version = event.resource_version or source.shown_version
                     if delta is not None:
                         source.publish((delta,))
                     current = self._step(current, watching.Happened(event.resource_version))

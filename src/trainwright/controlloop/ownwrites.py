@@ -36,7 +36,8 @@ class OwnWrites(Generic[T]):
         """The API server's answer to a write of ours."""
         key = key_of(thing)
         stored = self._source.store.get(key)
-        if stored is None or not _is_shown_by(thing, stored):
+        passed = stored is None and _is_at_least(self._source.shown_version, thing.metadata.resource_version)
+        if not passed and (stored is None or not _is_shown_by(thing, stored)):
             self._written[key] = thing
 
     def get(self, key: Key) -> T | None:

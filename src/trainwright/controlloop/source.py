@@ -48,6 +48,8 @@ class Source(Generic[T]):
         """
         self.listed_version = ""
         """The version that the last complete list showed."""
+        self.shown_version = "0"
+        """The latest version that a list or an event showed: whatever is older and not in the store is gone."""
         self._synced = asyncio.Event()
         self._list_listeners: list[Callable[[], None]] = []
         self._listeners: list[Listener] = []
@@ -90,7 +92,7 @@ class Source(Generic[T]):
 
     def listed(self, version: str) -> None:
         """The store shows a new complete list."""
-        self.listed_version = version
+        self.listed_version = self.shown_version = version
         for listener in self._list_listeners:
             listener()
 

@@ -45,6 +45,7 @@ CONTROLLER = "trainjob_controller"
 COMPONENT = "trainer-trainjob-controller"
 CREATION_FAILED = "TrainJobResourcesCreationFailed"
 EVENT_ERROR_LENGTH = 950
+LEAVING_SECONDS = 2.0
 PLUGINS_CHANGED = "PluginsChanged"
 PLUGINS_NOTE = "the plugins from outside have changed since this TrainJob last started; it is resumed with those of now"
 
@@ -74,6 +75,8 @@ class TrainJobReconciler:
         self._keys = keys
         self._ca_certificate = ca_certificate
         self._replaced: dict[Key, str] = {}  # the uid of a workload that we deleted to build another one
+        self._crowded: dict[Key, float | None] = {}  # names that a predecessor held, and since when they are free
+        self._clock = clock
         self._jobs = OwnWrites(views.jobs)
         self._statuses = Statuses(client, self._jobs, clock)
         self._revisions = Revisions(client, views)
@@ -111,6 +114,7 @@ class TrainJobReconciler:
         self._converged.forget(key)
         self._statuses.forget(key)
         self._replaced.pop(key, None)
+        self._crowded.pop(key, None)
         if job is not None:
             self._kinds.forget(job)
 
@@ -136,8 +140,29 @@ class TrainJobReconciler:
             return Done()  # gone or replaced: the watch will tell
         return await self._go_on(whole, workload)
 
+    def _seconds_to_room(self, job: TrainJob) -> float:
+        """How long a first build waits for what a predecessor of the same name left behind.
+
+        Its workload is gone, its Jobs and pods may still be on their way out: controllers that know them by name would
+        take the new ones for the old.
+        """
+        key = key_of(job)
+        if self._kinds.taken_from(job):
+            self._crowded[key] = None
+        elif key in self._crowded:
+            free_since = self._crowded[key]
+            if free_since is None:
+                free_since = self._crowded[key] = self._clock.now()
+            remaining = free_since + LEAVING_SECONDS - self._clock.now()
+            if remaining > 0:
+                return remaining
+            del self._crowded[key]
+        return 0.0
+
     async def _go_on(self, job: TrainJob, workload: Workload | None) -> Outcome:
         """Bring the children to what they should be, and say how far that came."""
+        if workload is None and (seconds := self._seconds_to_room(job)) > 0:
+            return After(seconds)
         try:
             revision, workload = await self._converge(job, workload)
         except (NotYetListed, Rebuilding):

@@ -25,7 +25,8 @@ class Webhook:
     def __init__(self) -> None:
         self.requests: list[Json] = []
         self.decide: Callable[[Json], Json] = lambda request: {"allowed": True}
-        self.stalls = False  # never answers
+        self.stalls = False  # does not answer while the test runs
+        self.over = asyncio.Event()
         self.meanwhile: list[Callable[[], Awaitable[None]]] = []  # what happens before the next answers, one each
         self.url = ""
 
@@ -33,7 +34,7 @@ class Webhook:
         review = await request.json()
         self.requests.append(review["request"])
         if self.stalls:
-            await asyncio.Event().wait()
+            await self.over.wait()
         if self.meanwhile:
             await self.meanwhile.pop(0)()
         response = {"uid": review["request"]["uid"], **self.decide(review["request"])}
@@ -51,6 +52,7 @@ async def webhook(server: ApiServer) -> AsyncIterator[Webhook]:
     assert site._server is not None
     hook.url = f"https://127.0.0.1:{site._server.sockets[0].getsockname()[1]}/check"  # type: ignore[attr-defined]
     yield hook
+    hook.over.set()
     await runner.cleanup()
 
 

@@ -89,6 +89,14 @@ def test_the_deletion_of_a_predecessor_says_nothing_about_what_we_wrote(watched:
     assert watched.own.get(KEY) == pod(14, "u1")
 
 
+def test_an_answer_that_comes_after_the_watch_told_of_the_deletion_is_not_remembered(watched: Watched) -> None:
+    watched.show(pod(14))
+    watched.source.shown_version = "15"
+    watched.delete(pod(15))
+    watched.own.remember(pod(14))
+    assert watched.own.get(KEY) is None
+
+
 def test_a_later_list_without_it_means_that_it_is_gone_and_wakes_its_key(watched: Watched) -> None:
     watched.own.remember(pod(14))
     watched.list(20)

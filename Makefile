@@ -9,10 +9,10 @@ PYTEST := $(BIN)/pytest
 KUBE_PROGRAMS := $(BIN)/python tests/kube/binaries/build.py all
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-torch demo check test test-kubectl test-sdk test-kube test-embedded test-long bench bench-check generate requirements clean
+.PHONY: help setup setup-torch demo check test test-kubectl test-sdk test-kube test-embedded test-long bench bench-check generate requirements clean test-initializers
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-18s %s\n", $$1, $$2}'
 
 $(BIN)/uv: requirements/bootstrap.txt
 	@echo "== a Python environment in $(VENV)"
@@ -61,6 +61,14 @@ $(VENV)-sdk/ready: $(BIN)/uv requirements/sdk.txt
 test-sdk: setup-torch $(VENV)-sdk/ready ## the Kubeflow SDK, unmodified, against the local cluster
 	TRAINWRIGHT_PYTHON=$(abspath $(BIN)/python) $(VENV)-sdk/bin/pytest $(OPTIONS) tests/sdk
 
+$(VENV)/initializers.ready: $(VENV)/dev.ready requirements/initializers-test.txt
+	@echo "== huggingface_hub and an S3 server (moto) into $(VENV)"
+	@$(INSTALL) $(BIN)/python -r requirements/initializers-test.txt
+	@touch $@
+
+test-initializers: $(VENV)/initializers.ready ## the initializers with hf:// and s3://, which `make test` leaves out
+	$(PYTEST) $(OPTIONS) tests/unit/initializers tests/initializers
+
 test-kube: setup ## the operator on a real control plane; builds its programs once, with Go
 	@$(KUBE_PROGRAMS) >/dev/null
 	$(PYTEST) -n 2 --timeout 300 $(OPTIONS) tests/kube
@@ -87,7 +95,8 @@ generate: setup ## write generated files anew (CRDs, schemas)
 requirements: $(BIN)/uv ## pin the requirements anew, with hashes and without any registry's address
 	$(PIN) pyproject.toml -o requirements/runtime.txt
 	$(PIN) --extra dev pyproject.toml -o requirements/dev.txt
-	for name in bootstrap torch sdk; do $(PIN) requirements/$$name.in -o requirements/$$name.txt; done
+	$(PIN) --extra initializers pyproject.toml -o requirements/initializers.txt
+	for name in bootstrap torch sdk initializers-test; do $(PIN) requirements/$$name.in -o requirements/$$name.txt; done
 
 clean: ## remove the environment and caches
 	rm -rf $(VENV) $(VENV)-sdk build .pytest_cache .mypy_cache .ruff_cache .hypothesis

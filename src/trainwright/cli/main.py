@@ -137,6 +137,34 @@ def _operator(parser: Arguments) -> None:
     parser.add_argument("--feature-gates", default="", metavar="GATE=BOOL,…", help="such as TrainJobStatus=true")
 
 
+def _initialize(parser: Arguments) -> None:
+    parser.add_argument("step", choices=("dataset", "model"), help="what it is: decides the variables' meaning")
+    parser.add_argument(
+        "uri", nargs="?", metavar="URI", help="hf://, s3://, https:// or file:// (default: the variable STORAGE_URI)"
+    )
+    parser.add_argument(
+        "--target", type=Path, metavar="DIR", help="where it goes (default: /workspace/dataset or /workspace/model)"
+    )
+    parser.add_argument(
+        "--cache",
+        metavar="DIR",
+        help="what other runs may use again, or none (default: TRAINWRIGHT_CACHE_DIR, or the XDG cache directory)",
+    )
+    parser.add_argument(
+        "--retry-seconds",
+        type=_seconds,
+        metavar="N",
+        help="give up after so long without a byte (default: TRAINWRIGHT_RETRY_SECONDS, or 300)",
+    )
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds")
+    return seconds
+
+
 def _port(text: str) -> int:
     port = int(text)
     if not 0 <= port <= 65535:
@@ -182,6 +210,12 @@ COMMANDS = (
         "list the plugins with their source, order and extension points, and errors of broken ones",
         _plugins,
         "plugins:plugins",
+    ),
+    Command(
+        "initialize",
+        "fetch a dataset or a model, as a TrainJob's initializers do",
+        _initialize,
+        "initialize:initialize",
     ),
     Command("operator", "run the operator in a cluster", _operator, "operate:operate"),
 )

@@ -145,7 +145,7 @@ class _Writer:
         self._pieces.append(piece)
         self.at += len(piece)
         self._progress.got(len(piece))
-        if self.at - self._written >= _WRITTEN:
+        if self.at - self._written >= min(_WRITTEN, self._partial.block):
             await self._write()
         if self._written - self._kept >= self._partial.block:
             await self.flush()

@@ -1,6 +1,6 @@
 """HTTP for the sources: one request, its redirects, and what its failure means.
 
-`Http.get` yields an answer of 200 or 206 or raises: `Transient` for what may pass (no connection, a cut, 429, 5xx),
+`Http.ask` yields an answer of 200 or 206 or raises: `Transient` for what may pass (no connection, a cut, 429, 5xx),
 `Refused` for a status that the source turns into a sentence, an `InitializerError` for what no source can mend. Two
 rules guard credentials: a redirect to another origin loses them, and one from https to http is not followed.
 """
@@ -70,36 +70,40 @@ class Http:
         await self._session.close()
 
     @asynccontextmanager
-    async def get(
+    async def ask(
         self,
         url: str,
         headers: Mapping[str, str] | None = None,
         *,
         private: Mapping[str, str] | None = None,
         method: str = "GET",
+        body: bytes | None = None,
         redirects: bool = True,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """The answer to one request. `private` headers go to the origin of `url` only."""
-        response = await self._follow(method, url, headers or {}, private or {}, redirects=redirects)
+        if redirects:
+            response = await self._follow(method, url, headers or {}, private or {})
+        else:
+            response = await self._ask(method, _parsed(url), {**(headers or {}), **(private or {})}, body)
         async with response:
             if response.status in (200, 206):
                 yield response
                 return
-            body = await _beginning(response)
+            said = await _beginning(response)
             if response.status in _PASSING:
                 reason = f"{shown(response.url)} answered {response.status} {printable(response.reason or '')}".rstrip()
                 raise Transient(reason, _pause(response.headers))
-            raise Refused(response.status, response.headers, body)
+            raise Refused(response.status, response.headers, said)
 
     async def _follow(
-        self, method: str, url: str, headers: Mapping[str, str], private: Mapping[str, str], *, redirects: bool
+        self, method: str, url: str, headers: Mapping[str, str], private: Mapping[str, str]
     ) -> aiohttp.ClientResponse:
         first = here = _parsed(url)
         for _ in range(_REDIRECTS):
             own = private if here.origin() == first.origin() else {}
             response = await self._ask(method, here, {**headers, **own})
             location = response.headers.get("Location")
-            if response.status not in (301, 302, 303, 307, 308) or not location or not redirects:
+            if response.status not in (301, 302, 303, 307, 308) or not location:
                 return response
             response.release()
             there = here.join(_parsed(location, relative=True))
@@ -108,10 +112,12 @@ class Http:
             here = there
         raise Unreachable(f"{shown(first)}: more than {_REDIRECTS} redirects")
 
-    async def _ask(self, method: str, url: URL, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
+    async def _ask(
+        self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None = None
+    ) -> aiohttp.ClientResponse:
         assert self._session is not None, "use `async with`"
         try:
-            return await self._session.request(method, url, headers=headers, allow_redirects=False)
+            return await self._session.request(method, url, headers=headers, data=body, allow_redirects=False)
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
             raise Unreachable(
                 f"{shown(url)}: the server's certificate is not trusted ({_cause(error)}). If its authority is your "

@@ -43,7 +43,7 @@ class Https:
         if is_ignored(self.name, self._ignore):
             return []
         try:
-            async with self._http.get(self._address, {"Range": "bytes=0-0"}, private=self._private) as response:
+            async with self._http.ask(self._address, {"Range": "bytes=0-0"}, private=self._private) as response:
                 headers: Mapping[str, str] = response.headers
                 ranges = response.status == 206
                 length = (
@@ -66,7 +66,7 @@ class Https:
         wanted = range_header(start, end, item.size)
         headers = {**wanted, **self._unchanged} if wanted else {}
         try:
-            async with self._http.get(item.location, headers, private=self._private) as response:
+            async with self._http.ask(item.location, headers, private=self._private) as response:
                 check_range(response, start, item.size, self.uri)
                 async for piece in pieces(response):
                     yield piece

@@ -54,7 +54,7 @@ class HuggingFace:
     async def read(self, item: Item, start: int, end: int | None) -> AsyncGenerator[bytes, None]:
         try:
             wanted = range_header(start, end, item.size)
-            async with self._http.get(item.location, wanted, private=self._headers) as response:
+            async with self._http.ask(item.location, wanted, private=self._headers) as response:
                 check_range(response, start, item.size, f"{self.uri}: {printable(item.name)}")
                 async for piece in pieces(response):
                     yield piece

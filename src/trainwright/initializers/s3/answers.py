@@ -29,6 +29,12 @@ class Element:
     def all(self, name: str) -> Iterator[Element]:
         return (child for child in self.children if child.name == name)
 
+    def every(self) -> Iterator[Element]:
+        """This element and all below it."""
+        yield self
+        for child in self.children:
+            yield from child.every()
+
     def value(self, *path: str) -> str:
         """The text at a path of names; empty when there is none."""
         here: Element | None = self
@@ -117,5 +123,5 @@ def fault(body: bytes) -> Fault:
         root = parse(body) if body else Element("")
     except NotXml:
         return Fault()
-    error = next(root.all("Error"), root)  # STS wraps it in an ErrorResponse
+    error = next((found for found in root.every() if found.name == "Error"), root)  # STS wraps it up
     return Fault(error.value("Code"), error.value("Message"), error.value("Region"))

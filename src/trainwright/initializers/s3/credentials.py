@@ -144,13 +144,14 @@ class Credentials:
     async def _sts(self, query: dict[str, str], keys: Keys | None, role: str) -> Keys:
         suffix = "amazonaws.com.cn" if self._region.startswith("cn-") else "amazonaws.com"
         host = self._variables.get("AWS_ENDPOINT_URL_STS") or f"https://sts.{self._region}.{suffix}"
-        url = f"{host.rstrip('/')}/?{query_text(query)}"
-        headers: dict[str, str] = {}
+        url = f"{host.rstrip('/')}/"
+        form = query_text(query).encode()
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
         if keys:
-            headers = sign("GET", url, {}, keys, region=self._region, service="sts", now=self._wall())
-        body = await self._ask(url, headers, what=f"the role {printable(role)}")
+            headers = sign("POST", url, headers, keys, region=self._region, service="sts", now=self._wall(), body=form)
+        answer_body = await self._ask(url, headers, what=f"the role {printable(role)}", method="POST", body=form)
         try:
-            answer = parse(body)
+            answer = parse(answer_body)
             result = next(child for child in answer.children if child.name.endswith("Result"))
             found = next(result.all("Credentials"))
         except (NotXml, StopIteration):
@@ -158,16 +159,18 @@ class Credentials:
         expires = _time(found.value("Expiration"))
         return Keys(found.value("AccessKeyId"), found.value("SecretAccessKey"), found.value("SessionToken"), expires)
 
-    async def _ask(self, url: str, headers: dict[str, str], what: str = "") -> bytes:
+    async def _ask(
+        self, url: str, headers: dict[str, str], what: str = "", method: str = "GET", body: bytes | None = None
+    ) -> bytes:
         try:
-            return await self._once(url, headers)
+            return await self._once(url, headers, method, body)
         except Refused as refused:
             said = fault(refused.body)
             reason = printable(f"{said.code}: {said.message}" if said.code else f"status {refused.status}")
             raise NotPermitted(f"{what or printable(url)}: no keys were given for it ({reason})") from None
 
-    async def _once(self, url: str, headers: dict[str, str], method: str = "GET") -> bytes:
-        async with self._http.get(url, private=headers, method=method, redirects=False) as response:
+    async def _once(self, url: str, headers: dict[str, str], method: str = "GET", body: bytes | None = None) -> bytes:
+        async with self._http.ask(url, private=headers, method=method, body=body, redirects=False) as response:
             return await whole(response, _LIMIT)
 
 

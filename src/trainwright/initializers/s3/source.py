@@ -139,7 +139,7 @@ class S3:
             if keys:
                 signed = sign(method, url, signed, keys, region=self._region, service="s3", now=self._wall())
             try:
-                async with self._http.get(url, private=signed, method=method, redirects=False) as response:
+                async with self._http.ask(url, private=signed, method=method, redirects=False) as response:
                     yield response
                     return
             except Refused as refused:

@@ -10,6 +10,7 @@ import pytest
 
 from initializers.fileserver import Answer, FileServer
 from initializers.runs import run, tree
+from trainwright.cli.main import main
 
 CODES = [
     ({}, 2, "no source is given: set STORAGE_URI"),
@@ -26,13 +27,25 @@ CODES = [
 
 @pytest.mark.parametrize(("variables", "code", "sentence"), CODES, ids=[sentence for _, _, sentence in CODES])
 def test_each_failure_has_its_exit_code_and_one_line(
-    variables: dict[str, str], code: int, sentence: str, server: FileServer, target: Path
+    variables: dict[str, str],
+    code: int,
+    sentence: str,
+    server: FileServer,
+    target: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     server.put("/f", b"content")
     server.put("/.trainwright", b"")
     server.put("/refused", b"", Answer(403))
-    variables = {name: value.replace("{url}", server.url) for name, value in variables.items()}
-    assert sentence in run("dataset", "--target", target, code=code, variables=variables)
+    monkeypatch.delenv("STORAGE_URI", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value.replace("{url}", server.url))
+    assert main(["initialize", "dataset", "--target", str(target), "--cache", "none"]) == code
+    said = capsys.readouterr().err
+    assert said.startswith("trainwright: dataset: ")
+    assert said.count("\n") == 1
+    assert sentence in said
     assert tree(target) == {}
 
 

@@ -6,6 +6,7 @@ import functools
 import resource
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,11 +89,14 @@ def test_a_cache_gives_way_to_what_is_new(server: FileServer, tmp_path: Path, ca
     """Two files of 20 MiB do not fit into a cache of 32: the one used longer ago goes."""
     for name in ("old", "new"):
         server.put(f"/{name}", noise(20 * MIB, len(name) * ord(name[0])))
-    runs = [
-        initialize(f"{server.url}/{name}", "--target", tmp_path / f"target-{number}", "--cache", cache)
-        for number, name in enumerate(("old", "new", "new", "old"))
-    ]
-    done = on_small_disk(cache, "32m", "set -e", *runs)
+    script = (
+        "from trainwright.cli.main import main\n"
+        "for number, name in enumerate(('old', 'new', 'new', 'old')):\n"
+        f"    target = f'{tmp_path}/target-{{number}}'\n"
+        f"    uri = f'{server.url}/{{name}}'\n"
+        f"    assert main(['initialize', 'dataset', uri, '--target', target, '--cache', '{cache}']) == 0\n"
+    )
+    done = on_small_disk(cache, "32m", shlex.join([sys.executable, "-c", script]))
     assert done.returncode == 0, done.stderr
     fetched = [line for line in done.stdout.splitlines() if " in " in line]
     assert ["nothing had to be fetched" in line for line in fetched] == [False, False, True, False]

@@ -107,8 +107,12 @@ class Folder:
         yield from os.listdir(self.descriptor)
 
     def sync(self) -> None:
-        """Wait until the names in this directory are on disk."""
-        os.fsync(self.descriptor)
+        """Wait until the names in this directory are on disk, where the file system can do that for a directory."""
+        try:
+            os.fsync(self.descriptor)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+                raise failure(error, self.path) from error
 
     def free(self) -> int:
         """How many bytes may still be written here."""

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Self
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from yarl import URL
@@ -59,7 +60,7 @@ class Http:
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=_BUFFER,
             auto_decompress=False,  # a file is stored as it is, whatever the server calls its encoding
-            trust_env=True,
+            trust_env=False,  # it would also take credentials from ~/.netrc, beside ours; see `_proxy`
         )
         return self
 
@@ -84,7 +85,7 @@ class Http:
         if redirects:
             response = await self._follow(method, url, headers or {}, private or {})
         else:
-            response = await self._ask(method, _parsed(url), {**(headers or {}), **(private or {})}, body)
+            response = await self._ask(method, parsed(url), {**(headers or {}), **(private or {})}, body)
         async with response:
             if response.status in (200, 206):
                 yield response
@@ -98,7 +99,7 @@ class Http:
     async def _follow(
         self, method: str, url: str, headers: Mapping[str, str], private: Mapping[str, str]
     ) -> aiohttp.ClientResponse:
-        first = here = _parsed(url)
+        first = here = parsed(url)
         for _ in range(_REDIRECTS):
             own = private if here.origin() == first.origin() else {}
             response = await self._ask(method, here, {**headers, **own})
@@ -106,7 +107,7 @@ class Http:
             if response.status not in (301, 302, 303, 307, 308) or not location:
                 return response
             response.release()
-            there = here.join(_parsed(location, relative=True))
+            there = _joined(here, location)
             if there.scheme not in ("http", "https") or (here.scheme == "https" and there.scheme != "https"):
                 raise Unreachable(f"{shown(here)} leads to {shown(there)}, which is not https: it was not asked")
             here = there
@@ -117,12 +118,16 @@ class Http:
     ) -> aiohttp.ClientResponse:
         assert self._session is not None, "use `async with`"
         try:
-            return await self._session.request(method, url, headers=headers, data=body, allow_redirects=False)
+            return await self._session.request(
+                method, url, headers=headers, data=body, allow_redirects=False, proxy=_proxy(url)
+            )
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
             raise Unreachable(
                 f"{shown(url)}: the server's certificate is not trusted ({_cause(error)}). If its authority is your "
                 f"own, set SSL_CERT_FILE to a file with its certificate"
             ) from error
+        except (aiohttp.InvalidURL, ValueError) as error:
+            raise Misconfigured(f"{shown(url)} is not an address that can be asked: {printable(str(error))}") from error
         except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
             raise Transient(f"{shown(url)}: {_cause(error)}") from error
 
@@ -175,14 +180,36 @@ def shown(url: URL) -> str:
         return printable(url.path)
 
 
-def _parsed(text: str, *, relative: bool = False) -> URL:
+def parsed(text: str) -> URL:
+    """An address as it is written, nothing re-encoded: signatures may depend on that."""
     try:
-        url = URL(text, encoded=True)
-        if not relative:
-            url.origin()
+        url = _checked(URL(text, encoded=True))
     except ValueError as error:
-        raise Misconfigured(f"{printable(text.partition('?')[0])} is not an address: {error}") from error
+        raise Misconfigured(
+            f"{printable(text.partition('?')[0])} is not an address: {printable(str(error))}"
+        ) from error
     return url
+
+
+def _checked(url: URL) -> URL:
+    """An address with all its parts; what is not encoded anew is not looked at until it is asked for."""
+    if not url.origin().host or not url.port:
+        raise ValueError("it names no host")
+    return url
+
+
+def _joined(here: URL, location: str) -> URL:
+    try:
+        there = _checked(here.join(URL(location, encoded=True)))
+    except ValueError as error:
+        raise Unreachable(f"{shown(here)} leads to {printable(location.partition('?')[0])}: not an address") from error
+    return there
+
+
+def _proxy(url: URL) -> str | None:
+    """The proxy that the environment (on macOS also the system) has for an address."""
+    proxy = getproxies().get(url.scheme)
+    return None if proxy is None or proxy_bypass(url.host or "") else proxy
 
 
 async def _beginning(response: aiohttp.ClientResponse) -> bytes:

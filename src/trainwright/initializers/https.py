@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from urllib.parse import unquote
 
-from yarl import URL
-
 from trainwright.initializers.digests import Digest, from_headers
 from trainwright.initializers.errors import Changed, InitializerError, Misconfigured, Missing, NotPermitted, Unreachable
-from trainwright.initializers.http import Http, Refused, check_range, pieces, range_header, shown
+from trainwright.initializers.http import Http, Refused, check_range, parsed, pieces, range_header, shown
 from trainwright.initializers.names import printable
 from trainwright.initializers.source import Item, is_ignored
 
@@ -34,8 +32,11 @@ class Https:
         self._private = {"Authorization": f"Bearer {access_token}"} if access_token else {}
         self._ignore = ignore
         self._unchanged: dict[str, str] = {}
-        self.uri = shown(URL(address, encoded=True))
-        self.name = unquote(URL(address, encoded=True).raw_path.rpartition("/")[2])
+        url = parsed(address)
+        self.uri = shown(url)
+        self.name = unquote(url.raw_path.rpartition("/")[2])
+        if url.user and access_token:
+            raise Misconfigured(f"{self.uri}: the address has a user, and ACCESS_TOKEN is set: leave out one of them")
         if not self.name:
             raise Misconfigured(f"{self.uri} names no file: the address has to end in the file's name")
 

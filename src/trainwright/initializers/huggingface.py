@@ -96,6 +96,8 @@ class HuggingFace:
             raise Misconfigured(f"{self.uri}: HF_HUB_OFFLINE is set: unset it to fetch from the hub") from error
         except hub.errors.HFValidationError as error:
             raise Misconfigured(f"{self.uri} is not a repository's name: {printable(str(error))}") from error
+        except (KeyError, TypeError, AttributeError, ValueError) as error:  # the library takes the answer for granted
+            raise self._no_hub() from error
         except hub.errors.HTTPError as error:  # the base class of its HTTP library's errors: nobody answered
             raise Transient(f"{self._endpoint}: {printable(str(error))}") from error
         allowed = MODEL_PATTERNS if self._type == "model" else None
@@ -105,15 +107,20 @@ class HuggingFace:
         return [self._item(entry, commit) for entry in chosen]
 
     def _item(self, entry: Any, commit: str) -> Item:
+        size = entry.lfs.size if entry.lfs else entry.size
         try:
             digest = Digest("sha256", entry.lfs.sha256) if entry.lfs else Digest(GIT_BLOB, entry.blob_id)
-        except ValueError as error:
-            raise Unreachable(f"{self.uri}: {self._endpoint} lists a file without a checksum: {error}") from error
+        except (TypeError, ValueError) as error:
+            raise self._no_hub() from error
+        if not isinstance(entry.path, str) or not isinstance(size, int) or size < 0:
+            raise self._no_hub()
         url = self._hub.hf_hub_url(
             self._repository, entry.path, repo_type=self._type, revision=commit, endpoint=self._endpoint
         )
-        size = entry.lfs.size if entry.lfs else entry.size
         return Item(entry.path, size, f"{digest.algorithm}:{digest.value}", url, digest)
+
+    def _no_hub(self) -> Unreachable:
+        return Unreachable(f"{self.uri}: {self._endpoint} does not answer as a hub does: see HF_ENDPOINT")
 
     def _sentence(self, status: int, what: str) -> InitializerError:
         if status in (401, 403):

@@ -37,7 +37,7 @@ class LocalFiles:
     def __init__(self, uri: str, target: Path, ignore: tuple[str, ...]) -> None:
         self.uri = printable(uri)
         host, slash, path = uri.removeprefix("file://").partition("/")
-        if host not in ("", "localhost") or not slash:
+        if host not in ("", "localhost") or not slash or "%00" in path or "\0" in path:
             raise Misconfigured(f"{self.uri}: after file:// comes an absolute path, as in file:///data/train")
         self._root = Path(os.fsdecode(unquote_to_bytes(f"/{path}")))
         self._ignore = ignore

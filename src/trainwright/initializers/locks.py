@@ -6,6 +6,7 @@ file may be removed by whoever holds it alone; those who wait on the removed fil
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -15,6 +16,8 @@ from trainwright.initializers.folder import Folder
 from trainwright.initializers.retry import Clock
 
 POLL_SECONDS = 0.2
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
+"""Of a file system that knows no locks. There everybody goes first, as with the reference."""
 
 Waiting = Callable[[], None]
 """Called once when somebody else has the lock."""
@@ -68,4 +71,7 @@ def _try(descriptor: int, kind: int) -> bool:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
     return True

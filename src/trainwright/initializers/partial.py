@@ -20,6 +20,7 @@ BLOCK = 8 * 2**20
 """How much is written between two entries of the journal: at most this much of a range is fetched again."""
 
 _READ = 2**20
+_sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has fsync alone
 
 Range = tuple[int, int]
 """From the first byte to the one after the last."""
@@ -66,7 +67,7 @@ class Partial:
         """From here on `start` to `end` need not be fetched again."""
         if start < end and self._journals:
             try:
-                await asyncio.to_thread(os.fdatasync, self._file)
+                await asyncio.to_thread(_sync_data, self._file)
                 os.write(self._log, b"%d %d\n" % (start, end))
             except OSError as error:
                 raise failure(error, self._folder.path / self.name) from error

@@ -76,7 +76,7 @@ class Progress:
         files = f"{self._files_done} of {plural(self._files, 'file')}"
         if self._total is None:
             return f"{self._step}: {files}, {amount(self._done)}, {amount(rate)}/s"
-        percent = 100 * self._done // self._total if self._total else 100
+        percent = min(100, 100 * self._done // self._total) if self._total else 100
         text = f"{self._step}: {files}, {amount(self._done)} of {amount(self._total)} ({percent} %), {amount(rate)}/s"
         left = self._total - self._done
         return f"{text}, {duration(left / rate)} left" if rate > 0 and left > 0 else text
@@ -106,6 +106,8 @@ class Progress:
     async def _show(self) -> None:
         while True:
             await self._clock.sleep(LIVE_SECONDS if self._live else PLAIN_SECONDS)
+            if not self._files:
+                continue  # the source is still being listed
             if self._live:
                 self._print(self.line()[: shutil.get_terminal_size().columns - 1])
                 self._line_is_open = True

@@ -8,10 +8,11 @@ the target; put each in place when it is whole. Killed at any point and started 
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 
-from trainwright.initializers.errors import Changed, Damaged, InitializerError
+from trainwright.initializers.errors import Changed, Damaged, InitializerError, Misconfigured
 from trainwright.initializers.fetch import CONNECTIONS, Fetcher
 from trainwright.initializers.folder import Folder
 from trainwright.initializers.http import Http
@@ -93,9 +94,7 @@ class _Run:
 
     async def _work(self, queue: Iterator[Item], cache: Store | None) -> None:
         for item in queue:
-            if cache is not None and item.resumable:
-                await self._through_cache(item, cache)
-            else:
+            if cache is None or not item.resumable or not await self._through_cache(item, cache):
                 await self._directly(item)
             self._progress.finished_file()
 
@@ -105,11 +104,15 @@ class _Run:
         async with self._parts.handing_over(item, fetch, self._waiting(item)):
             await self._target.move_in(item, item.key)
 
-    async def _through_cache(self, item: Item, cache: Store) -> None:
-        """A copy of what the cache has; a file in the cache that is damaged is fetched again, once."""
-        check_space(cache.folder, cache.missing_bytes(item), printable(item.name))
+    async def _through_cache(self, item: Item, cache: Store) -> bool:
+        """A copy of what the cache has, or will have; False when the cache has no room for it.
+
+        A file in the cache that is damaged is fetched again, once.
+        """
         check_space(self._target.folder, item.size or 0, printable(item.name))
         for _ in range(2):
+            if cache.folder.free() < cache.missing_bytes(item):
+                return False
             fetched = False
 
             async def fetch(partial: Partial) -> None:
@@ -121,13 +124,11 @@ class _Run:
                 if not fetched:
                     self._progress.had(item.size or 0)
                 if await self._target.copy_in(item, cache.folder, item.key, await self._fetcher.digest(item)):
-                    return
+                    return True
             self._progress.say(f"{printable(item.name)}: the copy in the cache is damaged; fetching it again")
             self._progress.lost(item.size or 0)
             await cache.drop(item, self._waiting(item))
-        raise Damaged(
-            f"{printable(item.name)}: what {cache.folder.path} keeps is not what was written: is the disk failing?"
-        )
+        raise Damaged(f"{printable(item.name)}: what {cache.folder.path} keeps is not what was written: is it failing?")
 
     def _waiting(self, item: Item) -> Callable[[], None]:
         return lambda: self._progress.say(f"{printable(item.name)}: another initializer is fetching it; waiting for it")
@@ -138,7 +139,11 @@ def _cache_folder(settings: Settings, progress: Progress) -> Folder | None:
     if settings.cache is None:
         return None
     try:
-        return Folder.at(settings.cache, mode=0o700)
+        folder = Folder.at(settings.cache, mode=0o700)
+        if os.access(settings.cache, os.W_OK | os.X_OK):
+            return folder
+        os.close(folder.descriptor)
+        raise Misconfigured(f"{settings.cache} cannot be written to")
     except InitializerError as error:
         if settings.cache_is_wanted:
             raise

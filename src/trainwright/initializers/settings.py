@@ -29,14 +29,22 @@ TARGETS: Mapping[Step, Path] = {"dataset": Path("/workspace/dataset"), "model": 
 
 
 class Variables:
-    """An environment in which an empty value is none."""
+    """An environment in which an empty value is none, and white space around a value is not meant.
+
+    Secrets often end in a line break that nobody typed on purpose.
+    """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
 
     def get(self, *names: str) -> str | None:
         """The first of these that is set."""
-        return next((value for name in names if (value := self._environment.get(name))), None)
+        for name in names:
+            if value := self._environment.get(name, "").strip():
+                if any(ord(char) < ord(" ") for char in value):
+                    raise Misconfigured(f"{name} has a line break or another control character in it")
+                return value
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ hostile answer can neither grow nor reach for files.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import unquote_plus
@@ -103,7 +104,10 @@ def page(body: bytes) -> Page:
         if not size.isdecimal():
             raise NotXml("an object without a size is listed")
         key = item.value("Key")
-        objects.append(Object(unquote_plus(key) if is_encoded else key, int(size), item.value("ETag").strip('"')))
+        etag = item.value("ETag").strip('"')
+        if not re.fullmatch("[!#-~]*", etag):
+            raise NotXml("an object with an ETag that no header can hold is listed")
+        objects.append(Object(unquote_plus(key) if is_encoded else key, int(size), etag))
     more = root.value("IsTruncated") == "true"
     return Page(objects, root.value("NextContinuationToken") if more else "")
 

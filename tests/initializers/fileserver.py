@@ -212,7 +212,7 @@ class _Server(ThreadingHTTPServer):
         try:
             if self.tls is not None:
                 request = self.tls.wrap_socket(request, server_side=True)
-            super().finish_request(request, client_address)  # type: ignore[arg-type]
+            super().finish_request(request, client_address)
         except OSError:
             pass  # cut off, by the client or on purpose
         finally:

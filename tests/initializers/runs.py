@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from commandline import COMMAND
-from trainwright.controlloop.clock import SystemClock
+from trainwright.clock import SystemClock
 from trainwright.initializers.progress import Progress
 from trainwright.initializers.run import initialize
 from trainwright.initializers.settings import Step, settings
@@ -27,7 +27,7 @@ async def fetch(
     """Run one to its end in this process; what it said."""
     out, clock = io.StringIO(), SystemClock()
     given = settings(step, variables, uri=uri, target=target, cache=str(cache or "none"), retry_seconds=retry_seconds)
-    await initialize(given, Progress(step, out, clock, live=False), clock, clock.wall)
+    await initialize(given, Progress(step, out, clock, live=False), clock)
     return out.getvalue()
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,7 +98,7 @@ async def test_the_token_reaches_the_hub_and_not_its_storage(hub: Hub, target: P
 )
 async def test_refusals_say_what_to_do(
     how: dict[str, object],
-    variables: dict[str, str],
+    variables: dict[str, Any],
     error: type[Exception],
     sentence: str,
     hub: Hub,

@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -120,7 +121,7 @@ def between(cloud: Cloud) -> Iterator[FileServer]:
     """A proxy before the cloud; routes put before its own one may answer instead of it, or damage what comes back."""
 
     def forward(request: Request) -> Answer:
-        address = f"{cloud.url}{urllib.request.quote(request.path)}?{request.query}"
+        address = f"{cloud.url}{quote(request.path)}?{request.query}"
         asked = urllib.request.Request(address, headers=dict(request.headers), method=request.method)  # noqa: S310
         try:
             with urllib.request.urlopen(asked) as response:  # noqa: S310
@@ -248,7 +249,7 @@ async def test_half_a_key_is_refused(cloud: Cloud, target: Path) -> None:
 async def test_a_role_is_taken_with_the_keys(cloud: Cloud, target: Path) -> None:
     cloud.put(f=b"content")
     cloud.guard()
-    sts = {"ROLE_ARN": ROLE, "AWS_ENDPOINT_URL_STS": cloud.url}
+    sts: dict[str, Any] = {"ROLE_ARN": ROLE, "AWS_ENDPOINT_URL_STS": cloud.url}
     await fetch("s3://data/f", target, **cloud.variables, **sts)
     assert tree(target) == {"f": b"content"}
     with pytest.raises(NotPermitted, match=r"the role .*role/other: no keys were given for it .AccessDenied"):

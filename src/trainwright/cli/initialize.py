@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trainwright.cli.failure import Failure
-from trainwright.controlloop.clock import SystemClock
+from trainwright.clock import SystemClock
 from trainwright.initializers.errors import InitializerError
 from trainwright.initializers.progress import Progress
 from trainwright.initializers.run import initialize as fetch
@@ -37,7 +37,7 @@ async def _until_done(given: Settings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _end_at_once, number, progress)
-    await fetch(given, progress, clock, clock.wall)
+    await fetch(given, progress, clock)
 
 
 def _end_at_once(number: int, progress: Progress) -> None:

@@ -12,12 +12,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import aclosing
 
+from trainwright.clock import Clock
 from trainwright.initializers.digests import Digest
 from trainwright.initializers.errors import Changed, Damaged, Transient
 from trainwright.initializers.names import printable
 from trainwright.initializers.partial import Partial, Range
 from trainwright.initializers.progress import Progress
-from trainwright.initializers.retry import Clock, Patience, persist
+from trainwright.initializers.retry import Patience, persist
 from trainwright.initializers.source import Item, Source
 from trainwright.initializers.together import together
 

@@ -12,8 +12,8 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
+from trainwright.clock import Clock
 from trainwright.initializers.folder import Folder
-from trainwright.initializers.retry import Clock
 
 POLL_SECONDS = 0.2
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TextIO
 
-from trainwright.initializers.retry import Clock
+from trainwright.clock import Clock
 
 LIVE_SECONDS = 0.2
 PLAIN_SECONDS = 10.0

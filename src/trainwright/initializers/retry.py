@@ -8,22 +8,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
+from trainwright.clock import Clock
 from trainwright.initializers.errors import Transient, Unreachable
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 
 Result = TypeVar("Result")
-
-
-class Clock(Protocol):
-    """As much of a clock as this room needs."""
-
-    def now(self) -> float: ...
-
-    async def sleep(self, seconds: float) -> None: ...
 
 
 class Patience:

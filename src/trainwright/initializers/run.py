@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 
+from trainwright.clock import Clock
 from trainwright.initializers.errors import Changed, Damaged, InitializerError, Misconfigured
 from trainwright.initializers.fetch import CONNECTIONS, Fetcher
 from trainwright.initializers.folder import Folder
@@ -20,7 +21,7 @@ from trainwright.initializers.names import check_together, printable
 from trainwright.initializers.partial import Partial
 from trainwright.initializers.plan import check_space, make_plan
 from trainwright.initializers.progress import Progress
-from trainwright.initializers.retry import Clock, Patience, persist
+from trainwright.initializers.retry import Patience, persist
 from trainwright.initializers.schemes import scheme_of, source_of
 from trainwright.initializers.settings import CACHE_DIR, Settings
 from trainwright.initializers.source import Item, Source
@@ -32,12 +33,12 @@ _LISTINGS = 3
 """How often a source is listed that changes while it is fetched."""
 
 
-async def initialize(settings: Settings, progress: Progress, clock: Clock, wall: Callable[[], float]) -> None:
+async def initialize(settings: Settings, progress: Progress, clock: Clock) -> None:
     """Fetch everything that the URI names into the target; raises an `InitializerError` when that cannot be done."""
     async with AsyncExitStack() as stack:
         ca_file = settings.variables.get("AWS_CA_BUNDLE") if scheme_of(settings) == "s3" else None
         http = await stack.enter_async_context(Http(ca_file))
-        source = source_of(settings, http, wall)
+        source = source_of(settings, http, clock)
         folder = _cache_folder(settings, progress) if source.is_cached else None
         cache = Store(stack.enter_context(folder), clock) if folder else None
         waiting = f"another initializer is filling {settings.target}; waiting for it"

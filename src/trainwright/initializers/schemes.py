@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from trainwright.clock import Clock
 from trainwright.initializers.errors import Misconfigured
 from trainwright.initializers.http import Http
 from trainwright.initializers.names import printable
@@ -29,7 +28,7 @@ def scheme_of(settings: Settings) -> str:
     )
 
 
-def source_of(settings: Settings, http: Http, wall: Callable[[], float]) -> Source:
+def source_of(settings: Settings, http: Http, clock: Clock) -> Source:
     scheme = scheme_of(settings)
     if scheme == "hf":
         from trainwright.initializers.huggingface import HuggingFace
@@ -38,7 +37,7 @@ def source_of(settings: Settings, http: Http, wall: Callable[[], float]) -> Sour
     if scheme == "s3":
         from trainwright.initializers.s3.source import S3
 
-        return S3(settings, http, wall)
+        return S3(settings, http, clock)
     if scheme == "https":
         from trainwright.initializers.https import Https
 

@@ -13,10 +13,10 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
+from trainwright.clock import Clock
 from trainwright.initializers.folder import Folder
 from trainwright.initializers.locks import Lock, Waiting, locked, locked_if_free
 from trainwright.initializers.partial import Partial, kept_ranges
-from trainwright.initializers.retry import Clock
 from trainwright.initializers.source import Item
 
 Fetch = Callable[[Partial], Awaitable[None]]

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import msgspec
 
+from trainwright.clock import Clock
 from trainwright.initializers.digests import Digest, Hasher
 from trainwright.initializers.folder import Folder, failure
 from trainwright.initializers.locks import Waiting, locked
 from trainwright.initializers.names import RECORDS, Parts, parts_of
-from trainwright.initializers.retry import Clock
 from trainwright.initializers.source import Item
 
 _COPIED = 4 * 2**20

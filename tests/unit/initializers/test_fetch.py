@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwright.controlloop.clock import SystemClock
+from trainwright.clock import SystemClock
 from trainwright.initializers.digests import Digest
 from trainwright.initializers.errors import Damaged, NotPermitted, Transient
 from trainwright.initializers.fetch import Fetcher

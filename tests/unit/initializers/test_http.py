@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from initializers.fileserver import Answer, FileServer, file_server
+from trainwright.clock import SystemClock
 from trainwright.initializers import settings as initializer_settings
 from trainwright.initializers.errors import Misconfigured, Unreachable
 from trainwright.initializers.http import Http, shown, whole
@@ -91,7 +92,7 @@ def test_secrets_in_addresses_are_not_shown() -> None:
 def test_any_uri_is_a_source_or_a_sentence(scheme: str, rest: str) -> None:
     try:
         given = initializer_settings.settings("dataset", {}, uri=f"{scheme}{rest}", target=Path("/nonexistent/target"))
-        source_of(given, Http(), lambda: 0.0)
+        source_of(given, Http(), SystemClock())
     except Misconfigured as error:
         message = str(error)
     else:

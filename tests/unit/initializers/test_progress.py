@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from trainwright.controlloop.clock import VirtualClock
+from trainwright.clock import VirtualClock
 from trainwright.initializers.progress import Progress, amount, duration
 
 MIB = 2**20

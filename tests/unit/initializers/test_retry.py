@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from trainwright.controlloop.clock import VirtualClock
+from trainwright.clock import VirtualClock
 from trainwright.initializers.errors import Transient, Unreachable
 from trainwright.initializers.retry import LONGEST_PAUSE, Patience, persist
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwright.controlloop.clock import SystemClock
+from trainwright.clock import SystemClock
 from trainwright.initializers.folder import Folder
 from trainwright.initializers.locks import locked, locked_if_free
 from trainwright.initializers.partial import Partial

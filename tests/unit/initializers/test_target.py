@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwright.controlloop.clock import SystemClock
+from trainwright.clock import SystemClock
 from trainwright.initializers.digests import Digest
 from trainwright.initializers.errors import InitializerError, UnsafeName
 from trainwright.initializers.folder import Folder

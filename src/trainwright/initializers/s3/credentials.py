@@ -12,14 +12,14 @@ from __future__ import annotations
 import asyncio
 import configparser
 import json
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
+from trainwright.clock import Clock
 from trainwright.initializers.errors import Misconfigured, NotPermitted, Transient
 from trainwright.initializers.http import Http, Refused, whole
 from trainwright.initializers.names import printable
-from trainwright.initializers.s3.answers import NotXml, fault, parse
+from trainwright.initializers.s3.answers import fault, parse
 from trainwright.initializers.s3.signing import Keys, query_text, sign
 from trainwright.initializers.settings import Variables
 
@@ -34,21 +34,19 @@ _INSTANCE_SECONDS = 2.0  # it is on the same machine, or it is not there
 class Credentials:
     """Keys that are found when they are first asked for, and renewed while they are needed."""
 
-    def __init__(
-        self, variables: Variables, http: Http, *, region: str, is_aws: bool, wall: Callable[[], float]
-    ) -> None:
+    def __init__(self, variables: Variables, http: Http, *, region: str, is_aws: bool, clock: Clock) -> None:
         self._variables = variables
         self._http = http
         self._region = region
         self._is_aws = is_aws
-        self._wall = wall
+        self._clock = clock
         self._keys: Keys | None = None
         self._looked = False
 
     async def keys(self) -> Keys | None:
         """The keys that are good now; None when there are none anywhere."""
         ends = self._keys.expires if self._keys else None
-        if not self._looked or (ends is not None and ends - self._wall() < RENEWED_BEFORE):
+        if not self._looked or (ends is not None and ends - self._clock.wall() < RENEWED_BEFORE):
             self._keys = await self._find()
             self._looked = True
         return self._keys
@@ -148,15 +146,17 @@ class Credentials:
         form = query_text(query).encode()
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         if keys:
-            headers = sign("POST", url, headers, keys, region=self._region, service="sts", now=self._wall(), body=form)
+            headers = sign(
+                "POST", url, headers, keys, region=self._region, service="sts", now=self._clock.wall(), body=form
+            )
         answer_body = await self._ask(url, headers, what=f"the role {printable(role)}", method="POST", body=form)
         try:
             answer = parse(answer_body)
             result = next(child for child in answer.children if child.name.endswith("Result"))
             found = next(result.all("Credentials"))
-        except (NotXml, StopIteration):
+            expires = _time(found.value("Expiration"))
+        except (ValueError, StopIteration):
             raise NotPermitted(f"{host} does not answer as an STS server does: see AWS_ENDPOINT_URL_STS") from None
-        expires = _time(found.value("Expiration"))
         return Keys(found.value("AccessKeyId"), found.value("SecretAccessKey"), found.value("SessionToken"), expires)
 
     async def _ask(

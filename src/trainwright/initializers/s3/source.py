@@ -9,11 +9,12 @@ region is mended by what the server says of it.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import aiohttp
 
+from trainwright.clock import Clock
 from trainwright.initializers.digests import Digest, from_base64
 from trainwright.initializers.errors import (
     Changed,
@@ -38,11 +39,11 @@ _FIRST_REGION = "us-east-1"
 
 
 class S3:
-    """Objects of a bucket. `wall` tells the time that signatures carry."""
+    """Objects of a bucket."""
 
     is_cached = True
 
-    def __init__(self, settings: Settings, http: Http, wall: Callable[[], float]) -> None:
+    def __init__(self, settings: Settings, http: Http, clock: Clock) -> None:
         get = settings.variables.get
         self._bucket, _, self._prefix = settings.uri.removeprefix("s3://").partition("/")
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", self._bucket):
@@ -50,11 +51,11 @@ class S3:
         self.uri = printable(settings.uri)
         self._ignore = settings.ignore
         self._http = http
-        self._wall = wall
+        self._clock = clock
         self._region = get("REGION", "AWS_REGION", "AWS_DEFAULT_REGION") or _FIRST_REGION
         self._endpoint = _endpoint(get("ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"))
         self._credentials = Credentials(
-            settings.variables, http, region=self._region, is_aws=self._endpoint is None, wall=wall
+            settings.variables, http, region=self._region, is_aws=self._endpoint is None, clock=clock
         )
         self._is_signed = False
         self._digests: dict[str, Digest | None] = {}
@@ -137,7 +138,7 @@ class S3:
             self._is_signed = keys is not None
             signed = dict(headers or {})
             if keys:
-                signed = sign(method, url, signed, keys, region=self._region, service="s3", now=self._wall())
+                signed = sign(method, url, signed, keys, region=self._region, service="s3", now=self._clock.wall())
             try:
                 async with self._http.ask(url, private=signed, method=method, redirects=False) as response:
                     yield response

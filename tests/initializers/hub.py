@@ -93,9 +93,11 @@ class Hub:
     def _resolve(self, request: Request, repository: Repository, path: str) -> Answer | None:
         content = repository.files[path]
         if len(content) >= LFS_BYTES:
-            return Answer(302, {"Location": f"{self.storage.url}/lfs/{sha256(content)}?Signature=secret"})
+            linked = {"X-Linked-Etag": f'"{sha256(content)}"', "X-Linked-Size": str(len(content))}
+            location = f"{self.storage.url}/lfs/{sha256(content)}?Signature=secret"
+            return Answer(302, {"Location": location, "X-Repo-Commit": COMMIT, **linked})
         if request.path not in self.api.files:
-            self.api.put(request.path, content)
+            self.api.put(request.path, content, headers={"X-Repo-Commit": COMMIT})
         return None  # a file like any other
 
 

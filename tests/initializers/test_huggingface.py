@@ -15,8 +15,9 @@ from initializers.fileserver import Answer, Cut, file_server, noise
 from initializers.hub import COMMIT, Hub, sha256
 from initializers.runs import fetch, run, tree
 from trainwright.initializers.errors import Damaged, Misconfigured, Missing, NotPermitted, Unreachable, UnsafeName
+from trainwright.initializers.settings import Step
 
-pytest.importorskip("huggingface_hub")
+huggingface_hub = pytest.importorskip("huggingface_hub")
 
 MIB = 2**20
 WEIGHTS = noise(12 * MIB)
@@ -59,6 +60,30 @@ async def test_a_dataset_is_fetched_whole_but_for_what_is_ignored(hub: Hub, targ
     hub.add("datasets", "org/name", files)
     await fetch("hf://org/name/data", target, HF_ENDPOINT=hub.url, IGNORE_PATTERNS=" *.csv, docs/,, ")
     assert tree(target) == {"data/a.parquet": files["data/a.parquet"], "README.md": b"4"}
+
+
+@pytest.mark.parametrize("ignored", [None, ["*.bin", "*.txt"], ["data/"], ["*"]])
+@pytest.mark.parametrize("step", ["model", "dataset"])
+async def test_the_files_are_those_that_the_reference_s_own_call_fetches(
+    step: Step, ignored: list[str] | None, hub: Hub, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reference calls `snapshot_download`, with these patterns for a model and none for a dataset."""
+    files = {**MODEL, "data/a.json": b"[]", "data/b.parquet": noise(3000), "Data.JSON": b"1", ".hidden.json": b"2"}
+    hub.add(f"{step}s", "org/name", files)
+    allowed = ["*.json", "*.safetensors", "*.model", "*.txt", "*.gguf"] if step == "model" else None
+    monkeypatch.setenv("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    huggingface_hub.snapshot_download(
+        "org/name",
+        repo_type=step,
+        local_dir=target / "theirs",
+        allow_patterns=allowed,
+        ignore_patterns=ignored,
+        endpoint=hub.url,
+    )
+    theirs = {name: content for name, content in tree(target / "theirs").items() if not name.startswith(".cache/")}
+    variables: dict[str, Any] = {"IGNORE_PATTERNS": ",".join(ignored)} if ignored else {}
+    await fetch("hf://org/name", target / "ours", step=step, HF_ENDPOINT=hub.url, **variables)
+    assert tree(target / "ours") == theirs
 
 
 async def test_a_name_without_organisation_and_a_revision(hub: Hub, target: Path) -> None:

@@ -1,10 +1,10 @@
-# The operator's image: `docker build -t trainwright/trainwright .`
+# The image of the operator and of the initializers: `docker build -t trainwright/trainwright .`
 # Runs as a user without a name or a home, with a read-only root; /tmp is the only place it writes to.
 FROM python:3.11-slim AS build
 WORKDIR /src
 RUN python -m venv /opt/trainwright
-COPY requirements/runtime.txt requirements/
-RUN /opt/trainwright/bin/pip install --no-cache-dir --no-compile --require-hashes -r requirements/runtime.txt
+COPY requirements/initializers.txt requirements/
+RUN /opt/trainwright/bin/pip install --no-cache-dir --no-compile --require-hashes -r requirements/initializers.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
 COPY manifests ./manifests

@@ -210,6 +210,14 @@ async def test_equal_files_are_fetched_once_for_all_repositories(hub: Hub, targe
     assert hub.storage.sent[lfs(WEIGHTS)] == len(WEIGHTS)
 
 
+@pytest.mark.parametrize("cached", [True, False])
+async def test_equal_files_of_one_repository_are_all_there(cached: bool, hub: Hub, target: Path, cache: Path) -> None:
+    files = {f"{number}.safetensors": noise(2 * MIB) for number in range(6)}
+    hub.add("models", "org/name", files)
+    await fetch("hf://org/name", target, step="model", cache=cache if cached else None, HF_ENDPOINT=hub.url)
+    assert tree(target) == files
+
+
 async def test_a_damaged_file_in_the_cache_is_fetched_again(hub: Hub, target: Path, cache: Path) -> None:
     hub.add("models", "org/name", {"model.safetensors": WEIGHTS})
     await fetch("hf://org/name", target / "one", step="model", cache=cache, HF_ENDPOINT=hub.url)

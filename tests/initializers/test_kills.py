@@ -112,7 +112,7 @@ def test_two_at_once_fetch_once(ending: str, server: FileServer, tmp_path: Path)
         kept = journaled(tmp_path / "cache")
         with started(*arguments, tmp_path / "second") as second:
             assert second.stdout is not None
-            assert "another initializer is fetching it; waiting for it" in second.stdout.readline()
+            assert "it is being fetched already; waiting for it" in second.stdout.readline()
             if ending == "is killed":
                 first.kill()
                 first.wait()

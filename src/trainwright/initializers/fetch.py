@@ -85,14 +85,15 @@ class Fetcher:
 
     async def _work(self, item: Item, partial: Partial, ranges: Iterator[Range]) -> None:
         for start, end in ranges:
-            await self._fetch_range(item, partial, start, end)
+            async with self._connections:  # held while it waits, too: its deadline must not pass in a queue
+                await self._fetch_range(item, partial, start, end)
 
     async def _fetch_range(self, item: Item, partial: Partial, start: int, end: int) -> None:
         writer = _Writer(partial, start, self._progress)
         patience = self._patience(item)
         while writer.at < end:
             try:
-                async with self._connections, aclosing(self._source.read(item, writer.at, end)) as pieces:
+                async with aclosing(self._source.read(item, writer.at, end)) as pieces:
                     async for piece in pieces:
                         if writer.at + len(piece) > end:
                             raise Damaged(f"{self._shown(item)}: the server sent more than was asked for")
@@ -110,20 +111,21 @@ class Fetcher:
 
     async def _fetch_whole(self, item: Item, partial: Partial) -> None:
         """A file of unknown length: one stream from the beginning, whose end is the file's end."""
-        patience = self._patience(item)
-        while True:
-            writer = _Writer(partial, 0, self._progress)
-            try:
-                async with self._connections, aclosing(self._source.read(item, 0, None)) as pieces:
-                    async for piece in pieces:
-                        await writer.take(piece)
-                        patience.reached(writer.at)
-                await writer.flush()
-                partial.settle_size(writer.at)
-                return
-            except Transient as fault:
-                self._progress.lost(writer.at)
-                await patience.pause(fault)
+        async with self._connections:
+            patience = self._patience(item)
+            while True:
+                writer = _Writer(partial, 0, self._progress)
+                try:
+                    async with aclosing(self._source.read(item, 0, None)) as pieces:
+                        async for piece in pieces:
+                            await writer.take(piece)
+                            patience.reached(writer.at)
+                    await writer.flush()
+                    partial.settle_size(writer.at)
+                    return
+                except Transient as fault:
+                    self._progress.lost(writer.at)
+                    await patience.pause(fault)
 
     def _patience(self, item: Item) -> Patience:
         return Patience(self._shown(item), self._retry_seconds, self._clock, self._progress.say)

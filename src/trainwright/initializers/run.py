@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 
 from trainwright.clock import Clock
-from trainwright.initializers.errors import Changed, Damaged, InitializerError, Misconfigured
+from trainwright.initializers.errors import Changed, Damaged, InitializerError, Misconfigured, NoSpace
 from trainwright.initializers.fetch import CONNECTIONS, Fetcher
-from trainwright.initializers.folder import Folder
+from trainwright.initializers.folder import Folder, failure
 from trainwright.initializers.http import Http
 from trainwright.initializers.names import check_together, printable
 from trainwright.initializers.partial import Partial
@@ -45,15 +45,23 @@ async def initialize(settings: Settings, progress: Progress, clock: Clock) -> No
         target = await stack.enter_async_context(Target.opened(settings.target, clock, lambda: progress.say(waiting)))
         run = _Run(settings, source, target, cache, progress, clock)
         await stack.enter_async_context(progress.shown())
-        for listing in range(1, _LISTINGS + 1):
-            try:
-                await run.go()
-                break
-            except Changed as changed:
-                if listing == _LISTINGS:
-                    raise
-                progress.say(f"{changed}; listing it again")
+        try:
+            await _until_unchanged(run, progress)
+        except OSError as error:  # of the file system: those of the network have become `Transient`
+            raise failure(error, error.filename or settings.target) from error
     progress.summary(str(settings.target))
+
+
+async def _until_unchanged(run: _Run, progress: Progress) -> None:
+    """A source that changes while it is fetched is listed again, a few times."""
+    for listing in range(1, _LISTINGS + 1):
+        try:
+            await run.go()
+            return
+        except Changed as changed:
+            if listing == _LISTINGS:
+                raise
+            progress.say(f"{changed}; listing it again")
 
 
 class _Run:
@@ -73,11 +81,13 @@ class _Run:
         self._cache = cache
         self._progress = progress
         self._parts = Store(target.parts, clock)
-        self._patience = Patience(source.uri, settings.retry_seconds, clock, progress.say)
+        self._clock = clock
+        self._retry_seconds = settings.retry_seconds
         self._fetcher = Fetcher(source, progress, clock, settings.retry_seconds)
 
     async def go(self) -> None:
-        items = await persist(self._patience, self._source.items)
+        patience = Patience(self._source.uri, self._retry_seconds, self._clock, self._progress.say)
+        items = await persist(patience, self._source.items)
         check_together(item.name for item in items)
         if not items:
             self._progress.say(f"{self._source.uri}: every file is left out by its patterns: nothing to fetch")
@@ -121,18 +131,22 @@ class _Run:
                 fetched = True
                 await self._fetcher.fetch(item, partial)
 
-            async with cache.holding(item, fetch, self._waiting(item)):
-                if not fetched:
-                    self._progress.had(item.size or 0)
-                if await self._target.copy_in(item, cache.folder, item.key, await self._fetcher.digest(item)):
-                    return True
+            try:
+                async with cache.holding(item, fetch, self._waiting(item)):
+                    if not fetched:
+                        self._progress.had(item.size or 0)
+                    if await self._target.copy_in(item, cache.folder, item.key, await self._fetcher.digest(item)):
+                        return True
+            except NoSpace as full:
+                self._progress.say(f"{full}; doing without the cache")
+                return False
             self._progress.say(f"{printable(item.name)}: the copy in the cache is damaged; fetching it again")
             self._progress.lost(item.size or 0)
             await cache.drop(item, self._waiting(item))
         raise Damaged(f"{printable(item.name)}: what {cache.folder.path} keeps is not what was written: is it failing?")
 
     def _waiting(self, item: Item) -> Callable[[], None]:
-        return lambda: self._progress.say(f"{printable(item.name)}: another initializer is fetching it; waiting for it")
+        return lambda: self._progress.say(f"{printable(item.name)}: it is being fetched already; waiting for it")
 
 
 def _cache_folder(settings: Settings, progress: Progress) -> Folder | None:

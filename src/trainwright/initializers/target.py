@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import itertools
 import os
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
@@ -49,6 +50,7 @@ class Target:
         self._records = records
         self._fetched = self._read_records()
         self._touched: set[Parts] = set()
+        self._copies = itertools.count()
         self._log = records.open("fetched", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.write(self._log, b"\n")  # after a line that was cut off, a new one
 
@@ -94,9 +96,11 @@ class Target:
         await asyncio.to_thread(self._sync)
 
     def _copy_in(self, item: Item, store: Folder, name: str, digest: Digest | None) -> bool:
+        # Not named by its key: that would count as checked, and equal files are copied at the same time.
+        unchecked = f"{next(self._copies)}.copy"
         source = store.open(name, os.O_RDONLY)
         try:
-            copy = self.parts.open(item.key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            copy = self.parts.open(unchecked, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             try:
                 size = os.fstat(source).st_size
                 hasher = digest.hasher(size) if digest else None
@@ -109,9 +113,9 @@ class Target:
         finally:
             os.close(source)
         if digest and hasher and hasher.hexdigest() != digest.value:
-            self.parts.remove(item.key)
+            self.parts.remove(unchecked)
             return False
-        self._move_in(item, item.key)
+        self._move_in(item, unchecked)
         return True
 
     def _move_in(self, item: Item, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
 from collections.abc import AsyncGenerator, Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwright.clock import SystemClock
+from trainwright.clock import SystemClock, VirtualClock
 from trainwright.initializers.digests import Digest
 from trainwright.initializers.errors import Damaged, NotPermitted, Transient
 from trainwright.initializers.fetch import Fetcher
@@ -124,6 +125,40 @@ async def test_wrong_bytes_are_not_kept_for_the_next_run(folder: Folder, tmp_pat
 async def test_more_bytes_than_asked_for_are_refused(folder: Folder) -> None:
     with pytest.raises(Damaged, match="sent more than was asked for"):
         await fetch(Memory(more=b"x"), folder)
+
+
+class Slow(Memory):
+    """A source that serves one request at a time, for a minute each, and fails each one once."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__()
+        self._clock = clock
+        self._failed: set[int] = set()
+
+    async def read(self, item: Item, start: int, end: int | None) -> AsyncGenerator[bytes, None]:
+        await self._clock.sleep(60)
+        if start not in self._failed:
+            self._failed.add(start)
+            raise Transient("busy", retry_after=1)
+        yield self.content[start:end]
+
+
+async def test_the_deadline_does_not_pass_while_a_range_waits_for_its_turn(folder: Folder, tmp_path: Path) -> None:
+    """Forty ranges of two minutes each, on eight connections: each range is patient for itself."""
+    clock = VirtualClock()
+    source = Slow(clock)
+    progress = Progress("dataset", io.StringIO(), clock, live=False)
+    partial = Partial(folder, "key", SIZE, resume=True, block=500)
+    fetching = Fetcher(source, progress, clock, retry_seconds=100, segment=250)
+    task = asyncio.ensure_future(fetching.fetch(ITEM, partial))
+    while not task.done():
+        await clock.advance(10)
+        await asyncio.sleep(0.001)  # threads write
+    await task
+    await partial.finish("whole")
+    partial.close()
+    assert (tmp_path / "whole").read_bytes() == CONTENT
+    assert clock.now() - 1000 > 5 * 121
 
 
 class Growing(SystemClock):

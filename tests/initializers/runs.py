@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import os
 import subprocess
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from commandline import COMMAND
@@ -60,3 +61,10 @@ def tree(directory: Path) -> dict[str, bytes]:
         for path in sorted(directory.rglob("*"))
         if path.is_file() and path.relative_to(directory).parts[0] != ".trainwright"
     }
+
+
+def wait_for(what: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)

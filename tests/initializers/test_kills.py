@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from initializers.fileserver import Cut, FileServer, Gate, noise
-from initializers.runs import run, start, tree
+from initializers.runs import run, start, tree, wait_for
 from trainwright.initializers.progress import amount
 
 MIB = 2**20
@@ -29,13 +28,6 @@ def started(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
     finally:
         process.kill()
         process.communicate()
-
-
-def wait_for(what: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
 
 
 def journaled(directory: Path) -> int:

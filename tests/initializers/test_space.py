@@ -7,13 +7,14 @@ import resource
 import shlex
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from commandline import COMMAND
-from initializers.fileserver import Answer, Cut, FileServer, noise
-from initializers.runs import fetch, tree
+from initializers.fileserver import Answer, Cut, FileServer, Gate, noise
+from initializers.runs import fetch, tree, wait_for
 from trainwright.initializers.errors import NoSpace
 
 MIB = 2**20
@@ -108,4 +109,44 @@ def test_a_cache_that_is_too_small_is_done_without(server: FileServer, target: P
     done = on_small_disk(cache, "8m", initialize(f"{server.url}/f", "--target", target, "--cache", cache))
     assert done.returncode == 0, done.stderr
     assert "is too small for this: doing without" in done.stdout
+    assert tree(target) == {"f": content}
+
+
+FILL_THE_CACHE_MEANWHILE = """
+import pathlib, sys, threading, time
+from trainwright.cli.main import main
+
+cache, mark = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+
+def fill():
+    while not list(cache.glob("*.part")):
+        time.sleep(0.01)
+    try:
+        with open(cache / "filler", "wb", buffering=0) as file:
+            while file.write(bytes(65536)):
+                pass
+    except OSError:
+        mark.touch()
+
+threading.Thread(target=fill, daemon=True).start()
+sys.exit(main(["initialize", "dataset", *sys.argv[3:]]))
+"""
+
+
+def test_a_cache_that_somebody_fills_meanwhile_is_done_without(
+    server: FileServer, target: Path, cache: Path, tmp_path: Path
+) -> None:
+    content = noise(20 * MIB)
+    gate, mark = Gate(MIB), tmp_path / "full"
+    server.put("/f", content, Cut(10), gate)
+    arguments = [cache, mark, f"{server.url}/f", "--target", target, "--cache", cache]
+    command = shlex.join([sys.executable, "-c", FILL_THE_CACHE_MEANWHILE, *map(str, arguments)])
+    with ThreadPoolExecutor() as pool:
+        running = pool.submit(on_small_disk, cache, "32m", command)
+        wait_for(lambda: mark.exists() or running.done())
+        gate.opened.set()
+        done = running.result()
+    assert done.returncode == 0, done.stderr
+    assert "No space left on device" in done.stdout
+    assert "doing without the cache" in done.stdout
     assert tree(target) == {"f": content}

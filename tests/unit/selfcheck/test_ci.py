@@ -37,7 +37,7 @@ def project(tmp_path: Path) -> Path:
 def with_suite(project: Path, suite: str, tests: str) -> None:
     """Make one suite of these tests; the others find nothing to do."""
     (project / "test_it.py").write_text(tests)
-    others = sorted({"check", "test", "test-kubectl", "test-sdk", "test-kube"} - {suite})
+    others = sorted({"check", "test", "test-kubectl", "test-sdk", "test-initializers", "test-kube"} - {suite})
     command = f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {sys.executable} -m pytest -q $(OPTIONS)"
     (project / "Makefile").write_text(f"{' '.join(others)}:\n\t@true\n{suite}:\n\t@{command}\n")
 
@@ -61,7 +61,7 @@ def test_a_good_run_ends_with_a_line_that_says_so(project: Path) -> None:
     code, lines = ci(project)
     assert code == 0
     timed = [line.split()[2].strip(":") for line in lines if line.startswith("== make") and line.endswith(" s")]
-    assert timed == ["check", "test", "test-kubectl", "test-sdk", "test-kube"]
+    assert timed == ["check", "test", "test-kubectl", "test-sdk", "test-initializers", "test-kube"]
     nothing, outcome = after(lines, "== second tries")
     assert nothing == "no test needed a second try"
     assert outcome.startswith("== .ci/run PASSED in ")

@@ -33,6 +33,8 @@ T = TypeVar("T")
 REQUEST_DEADLINE = 30.0
 WATCH_IDLE_SECONDS = 120.0
 PAGE_SIZE = 500
+LOG_BUFFER = 2**18
+"""Small, because a training has many logs, and whoever reads them may be slower than the ranks write."""
 
 
 class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
@@ -59,7 +61,16 @@ class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
     resource_version: str
 
 
+class _ObjectEvent(msgspec.Struct, Generic[T]):
+    """An event as it nearly always is; decoded in one pass."""
+
+    type: str
+    object: T
+
+
 class _WireEvent(msgspec.Struct):
+    """Any event; one that is no object's."""
+
     type: str
     object: msgspec.Raw
 
@@ -68,9 +79,18 @@ class _Versioned(msgspec.Struct):
     metadata: ListMeta = ListMeta()
 
 
+_OBJECT_EVENTS = frozenset(["ADDED", "MODIFIED", "DELETED"])
 _event_decoder = msgspec.json.Decoder(_WireEvent)
 _version_decoder = msgspec.json.Decoder(_Versioned)
 _status_decoder = msgspec.json.Decoder(Status)
+
+
+def _version_of(thing: Any) -> str | None:
+    """The version of an object whose type keeps it."""
+    metadata = thing.get("metadata") if isinstance(thing, dict) else getattr(thing, "metadata", None)
+    if isinstance(metadata, dict):
+        return metadata.get("resourceVersion")
+    return getattr(metadata, "resource_version", None)
 
 
 class Client:
@@ -135,6 +155,7 @@ class Client:
         namespace: str | None = None,
         *,
         page_size: int | None = PAGE_SIZE,
+        at_most: int | None = None,
         **selection: Unpack[Selection],
     ) -> ObjectList[Json]: ...
     @overload
@@ -146,6 +167,7 @@ class Client:
         decode: type[T],
         metadata_only: bool = False,
         page_size: int | None = PAGE_SIZE,
+        at_most: int | None = None,
         **selection: Unpack[Selection],
     ) -> ObjectList[T]: ...
     async def list(
@@ -156,19 +178,30 @@ class Client:
         decode: Any = Json,
         metadata_only: bool = False,
         page_size: int | None = PAGE_SIZE,
+        at_most: int | None = None,
         **selection: Unpack[Selection],
     ) -> ObjectList[Any]:
-        """All objects, in one namespace or in all, page by page; `Expired` when a page's token has become too old."""
+        """All objects, in one namespace or in all, page by page; `Expired` when a page's token has become too old. With
+        `at_most`, one page of so many.
+
+        kube-apiserver reads pages from etcd and answers a list without `page_size` from memory, as up to date and for a
+        fifth of its CPU; who can hold the whole answer for a moment should ask for that.
+        """
         items: list[Any] = []
         token: str | None = None
         while True:
             request = requests.list_page(
-                resource, namespace, limit=page_size, continue_token=token, metadata=metadata_only, **selection
+                resource,
+                namespace,
+                limit=at_most or page_size,
+                continue_token=token,
+                metadata=metadata_only,
+                **selection,
             )
             page: ObjectList[Any] = await self._send(request, ObjectList[decode])
             items += page.items or ()
             token = page.metadata.continue_
-            if not token:
+            if not token or at_most:
                 return ObjectList(items, page.metadata)
 
     @asynccontextmanager
@@ -192,7 +225,7 @@ class Client:
             resource, namespace, timeout_seconds=timeout_seconds, metadata=metadata_only, **selection
         )
         async with self._stream(request, idle_seconds) as stream:
-            yield self._events(stream, self._decoder(decode))
+            yield self._events(stream, decode)
 
     async def raw(self, path: str, *, decode: Any = Json) -> Any:
         """GET of a path that is no resource, such as `/version`. `decode=bytes` returns the body undecoded."""
@@ -312,7 +345,7 @@ class Client:
         idle_seconds: float = 24 * 3600.0,
     ) -> AsyncIterator[Stream]:
         """A pod's log as a stream of `lines()` or `chunks()`. The idle limit is long: training may print nothing for
-        hours.
+        hours. A line of `lines()` is at most twice `LOG_BUFFER` long; `chunks()` has no such limit.
         """
         query = requests.query_of(
             {
@@ -326,7 +359,8 @@ class Client:
                 "limitBytes": limit_bytes,
             }
         )
-        request = Request("GET", requests.path_of(PODS, namespace, name, "log"), query, accept="text/plain, */*")
+        path = requests.path_of(PODS, namespace, name, "log")
+        request = Request("GET", path, query, accept="text/plain, */*", read_buffer=LOG_BUFFER)
         async with self._stream(request, idle_seconds) as stream:
             yield stream
 
@@ -357,18 +391,32 @@ class Client:
                 raise error_of_answer(stream.status, stream.headers, await stream.read())
             yield stream
 
-    async def _events(self, stream: Stream, decoder: msgspec.json.Decoder[Any]) -> AsyncIterator[WatchEvent[Any]]:
+    async def _events(self, stream: Stream, decode: Any) -> AsyncIterator[WatchEvent[Any]]:
+        decoder = self._decoder(_ObjectEvent[decode])
         async for line in stream.lines():
             try:
-                wire = _event_decoder.decode(line)
-                if wire.type == "ERROR":
-                    raise error_of(_status_decoder.decode(wire.object))
-                version = _version_decoder.decode(wire.object).metadata.resource_version
-                is_object = wire.type in ("ADDED", "MODIFIED", "DELETED")
-                thing = decoder.decode(wire.object) if is_object else None
-            except (msgspec.DecodeError, msgspec.ValidationError) as error:
+                event = decoder.decode(line)
+            except msgspec.ValidationError:  # a bookmark, or an error, or indeed not what we expect
+                yield self._odd_event(line, decode)
+                continue
+            except msgspec.DecodeError as error:
                 raise DecodeError(f"a line of the watch is not an event: {error}") from error
-            yield WatchEvent(wire.type, thing, version)
+            version = _version_of(event.object) if event.type in _OBJECT_EVENTS else None
+            if version is None:
+                yield self._odd_event(line, decode)
+            else:
+                yield WatchEvent(event.type, event.object, version)
+
+    def _odd_event(self, line: bytes, decode: Any) -> WatchEvent[Any]:
+        try:
+            wire = _event_decoder.decode(line)
+            if wire.type == "ERROR":
+                raise error_of(_status_decoder.decode(wire.object))
+            version = _version_decoder.decode(wire.object).metadata.resource_version
+            thing = self._decoder(decode).decode(wire.object) if wire.type in _OBJECT_EVENTS else None
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            raise DecodeError(f"a line of the watch is not an event: {error}") from error
+        return WatchEvent(wire.type, thing, version)
 
     def _decoder(self, decode: Any) -> msgspec.json.Decoder[Any]:
         found = self._decoders.get(decode)

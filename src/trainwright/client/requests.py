@@ -7,7 +7,9 @@ before it goes into a path: the server decodes `%2F` and resolves `..` before it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, TypedDict, Unpack
 from urllib.parse import quote, urlencode
 
@@ -26,6 +28,9 @@ APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML: the body we send i
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 METADATA_ONLY_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
+_PLAIN = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9._~-]*")
+"""Names that are the same in a path; `.` and `..` are none of them."""
+
 Query = tuple[tuple[str, str], ...]
 
 
@@ -38,15 +43,23 @@ class Request(msgspec.Struct, frozen=True):
     body: bytes | None = None
     content_type: str = JSON_TYPE
     accept: str = JSON_TYPE
+    read_buffer: int | None = None
+    """Bytes of a streamed answer that may wait to be read; None for the transport's own limit."""
 
     @property
     def target(self) -> str:
         """Path and query as in the request line."""
-        return f"{self.path}?{urlencode(self.query, quote_via=quote)}" if self.query else self.path
+        return f"{self.path}?{_encoded(self.query)}" if self.query else self.path
 
     @property
     def is_write(self) -> bool:
         return self.method != "GET"
+
+
+@lru_cache(256)
+def _encoded(query: Query) -> str:
+    """The query in a request line: writes of one kind all have the same."""
+    return urlencode(query, quote_via=quote)
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -76,6 +89,8 @@ class DeleteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def check_name(name: str, what: str = "name") -> str:
     """The name, percent-encoded for a path, or a `RequestError` that says what is wrong with it."""
+    if _PLAIN.fullmatch(name):
+        return name
     if name in ("", ".", ".."):
         raise RequestError(f"{name!r} cannot be used as a {what} in a path")
     for forbidden in "/%":

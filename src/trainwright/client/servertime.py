@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from email.utils import parsedate_to_datetime
+
+from trainwright.http.dates import seconds_of_date
 
 
 class ServerTime:
@@ -17,6 +18,7 @@ class ServerTime:
         self._now = now
         self._least = float("-inf")
         self._most = float("inf")
+        self._date, self._stamp = "", seconds_of_date("")  # a server says the same for a second
 
     def local(self) -> float:
         """Our own wall clock."""
@@ -37,9 +39,10 @@ class ServerTime:
     def observe(self, date: str | None, sent: float, received: float) -> None:
         if date is None:
             return
-        try:
-            stamp = parsedate_to_datetime(date).timestamp()
-        except (TypeError, ValueError):
+        if date != self._date:
+            self._date, self._stamp = date, seconds_of_date(date)
+        stamp = self._stamp
+        if stamp is None:
             return  # not a date: perhaps from a proxy
         least, most = stamp - received, stamp + 1.0 - sent
         if least > self._most or most < self._least:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import ssl
-import tempfile
 
 from trainwright.client.errors import ConfigError
 
 
+@functools.lru_cache(maxsize=8)
 def client_context(
     *, ca: bytes | None, insecure: bool, certificate: bytes | None = None, key: bytes | None = None
 ) -> ssl.SSLContext:
-    """A context that trusts `ca` (PEM; the system's roots when None) and presents `certificate` when asked."""
+    """A context that trusts `ca` (PEM; the system's roots when None) and presents `certificate` when asked.
+
+    It takes milliseconds to make, and a command has several connections: those of the same identity share it.
+    """
     try:
         context = ssl.create_default_context(cadata=ca.decode() if ca else None)
     except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
@@ -30,6 +34,8 @@ def client_context(
 
 def load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     """Loads a client certificate. `ssl` reads only files, so the pair is written to one that only we can read."""
+    import tempfile  # which takes longer to import than all else here, and most credentials are tokens
+
     descriptor, path = tempfile.mkstemp(prefix="trainwright-", suffix=".pem")  # made 0600
     try:
         with os.fdopen(descriptor, "wb") as file:

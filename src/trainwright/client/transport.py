@@ -1,6 +1,6 @@
 """The interface to the network: a `Transport` sends a `Request` and returns bytes.
 
-Tests and fault injection replace the transport; nothing above it knows aiohttp. Every call has a deadline, every stream
+Tests and fault injection replace the transport; nothing above it knows HTTP. Every call has a deadline, every stream
 an idle limit. A transport raises only `Unreachable` (nothing was sent) and `UnknownOutcome` (something was); error
 statuses are answers.
 """

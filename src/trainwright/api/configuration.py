@@ -16,9 +16,10 @@ from trainwright.schema.errors import FieldError, aggregate, invalid
 
 API_VERSION = "config.trainer.kubeflow.org/v1alpha1"
 PROGRESS_GATE = "TrainJobStatus"
+GANG_GATE = "KubernetesGang"
 TRAIN_JOB = "TrainJob.trainer.kubeflow.org"
 WORKERS = 16  # TrainJobs worked on at once: a pass mostly waits for the API server
-GATES = {PROGRESS_GATE: False}
+GATES = {PROGRESS_GATE: False, GANG_GATE: False}
 CERT_DIR = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 - the reference's path, mounted read-only
 
 
@@ -121,7 +122,14 @@ class Configuration(_Strict, frozen=True, forbid_unknown_fields=True, rename="ca
 
     @property
     def reports_progress(self) -> bool:
-        return self.feature_gates.get(PROGRESS_GATE, self.feature_gates.get("AllAlpha", GATES[PROGRESS_GATE]))
+        return self._is_on(PROGRESS_GATE)
+
+    @property
+    def gangs_by_kubernetes(self) -> bool:
+        return self._is_on(GANG_GATE)
+
+    def _is_on(self, gate: str) -> bool:
+        return self.feature_gates.get(gate, self.feature_gates.get("AllAlpha", GATES[gate]))
 
     def workers(self, group_kind: str) -> int:
         default = WORKERS if group_kind == TRAIN_JOB else 1

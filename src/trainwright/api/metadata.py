@@ -2,6 +2,8 @@
 
 In: JSON of any object's `metadata`. Out: frozen Structs with Python names; absent members are absent again when
 encoded. Times stay text: they are compared and copied, and must be written back exactly as the API server wrote them.
+
+Stores keep many thousands of these. They are trees, so the garbage collector need not look at them (`gc=False`).
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ _CONDITION_TYPE: Final = (
 _REASON: Final = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
 
 
-class OwnerReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class OwnerReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """Who owns an object: the garbage collector follows `uid`."""
 
     api_version: str
@@ -31,8 +33,8 @@ class OwnerReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
     block_owner_deletion: bool | None = None
 
 
-class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """An object's metadata. `managed_fields` is kept as JSON."""
+class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """An object's metadata, without `managedFields`: they are half of an object, and who needs them reads its JSON."""
 
     name: str = ""
     generate_name: str = ""
@@ -47,7 +49,6 @@ class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
     annotations: dict[str, str] | None = None
     finalizers: list[str] | None = None
     owner_references: list[OwnerReference] | None = None
-    managed_fields: list[Json] | None = None
 
     @property
     def is_being_deleted(self) -> bool:
@@ -73,7 +74,7 @@ class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
         return owner is not None and owner.uid == uid
 
 
-class PartialObjectMetadata(msgspec.Struct, frozen=True):
+class PartialObjectMetadata(msgspec.Struct, frozen=True, gc=False):
     """Any object by its metadata alone; the API server can send just that much."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -91,7 +92,7 @@ def controller_reference(resource: Resource, owner: ObjectMeta) -> Json:
     }
 
 
-class Condition(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class Condition(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A metav1.Condition: one aspect of an object's state. `message` may be empty but is always written."""
 
     type: Annotated[str, mark("Type of the condition.", maxLength=316, pattern=_CONDITION_TYPE)]

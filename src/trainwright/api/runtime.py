@@ -33,8 +33,8 @@ _NODES_OR_ELASTIC = rule(
     "numNodes should not be set if torch.elasticPolicy is configured",
 )
 _ONE_SCHEDULER = rule(
-    "!(has(self.coscheduling) && has(self.volcano))",
-    "at most one of coscheduling and volcano can be configured",
+    "[has(self.coscheduling), has(self.volcano), has(self.kubernetes)].filter(x, x).size() <= 1",
+    "at most one of coscheduling, volcano and kubernetes can be configured",
 )
 
 
@@ -145,9 +145,14 @@ class VolcanoPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
     network_topology: Annotated[NetworkTopology | None, mark("Network topology that the nodes need.")] = None
 
 
+class KubernetesGangPolicy(msgspec.Struct, frozen=True):
+    """Chooses Kubernetes' own gang scheduling by its presence; it has no fields."""
+
+
 class PodGroupPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     coscheduling: Annotated[CoschedulingPolicy | None, mark("The scheduler-plugins' coscheduling.")] = None
     volcano: Annotated[VolcanoPolicy | None, mark("Volcano.")] = None
+    kubernetes: Annotated[KubernetesGangPolicy | None, mark("Kubernetes' own gang scheduling, alpha in 1.36.")] = None
 
 
 class JobSetTemplate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

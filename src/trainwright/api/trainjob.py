@@ -33,7 +33,7 @@ _STORAGE_URI = rule(
 _ENV = "containers[].env"
 
 
-class RuntimeRef(msgspec.Struct, frozen=True, rename="camel"):
+class RuntimeRef(msgspec.Struct, frozen=True, rename="camel", gc=False):
     name: Annotated[str, mark("Name of the runtime.", minLength=1, maxLength=253)]
     # The schema's defaults, for objects that were not defaulted by it.
     api_group: Annotated[str, mark("Group of the runtime's kind.", maxLength=253, default=TRAINER_GROUP)] = (
@@ -54,7 +54,7 @@ class RuntimeRef(msgspec.Struct, frozen=True, rename="camel"):
         return f"{self.kind}.{self.api_group}"
 
 
-class InitializerStep(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class InitializerStep(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A dataset or a model to fetch before training."""
 
     storage_uri: Annotated[
@@ -71,12 +71,12 @@ class InitializerStep(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     ] = None
 
 
-class Initializer(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class Initializer(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     dataset: Annotated[InitializerStep | None, mark("The dataset to fetch.")] = None
     model: Annotated[InitializerStep | None, mark("The pre-trained model to fetch.")] = None
 
 
-class Trainer(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class Trainer(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """Values for the trainer's container, in place of the runtime's."""
 
     image: Annotated[str | None, mark("Image of the container.", maxLength=500)] = None
@@ -111,7 +111,7 @@ class Trainer(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     ] = None
 
 
-class TrainJobSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class TrainJobSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     runtime_ref: Annotated[RuntimeRef, mark("The runtime to train with.", rules=[IMMUTABLE])]
     initializer: Annotated[Initializer | None, mark("What to fetch before training.", rules=[IMMUTABLE])] = None
     trainer: Annotated[Trainer | None, mark("The container that trains, and on how many nodes.", rules=[IMMUTABLE])] = (
@@ -163,7 +163,7 @@ class TrainJobSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
     ] = None
 
 
-class JobStatus(msgspec.Struct, frozen=True, rename="camel"):
+class JobStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """The number of Jobs of one replicatedJob in each state. Every field is always written."""
 
     name: Annotated[str, mark("Name of the replicated job.", minLength=1, maxLength=253)]
@@ -174,12 +174,12 @@ class JobStatus(msgspec.Struct, frozen=True, rename="camel"):
     suspended: Annotated[int, mark("Jobs that are suspended.", minimum=0, required=True)] = 0
 
 
-class Metric(msgspec.Struct, frozen=True):
+class Metric(msgspec.Struct, frozen=True, gc=False):
     name: Annotated[str, mark("Name of the metric, such as loss.", minLength=1, maxLength=64)]
     value: Annotated[str, mark("Its last value.", minLength=1, maxLength=64)]
 
 
-class TrainerStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class TrainerStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """Progress that the training code reported."""
 
     last_updated_time: Annotated[str | None, mark("When progress was last reported.", format="date-time")] = None
@@ -188,7 +188,7 @@ class TrainerStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
     metrics: Annotated[list[Metric] | None, mark("Metrics of training.", maxItems=256, list_type="atomic")] = None
 
 
-class TrainJobStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class TrainJobStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     conditions: Annotated[
         list[Condition] | None, mark("Suspended, Complete and Failed.", maxItems=8, keys=["type"])
     ] = None
@@ -221,7 +221,7 @@ class TrainJobStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
     ] = None
 
 
-class TrainJob(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class TrainJob(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     # Factories, because a plain default would be left out of the JSON.
     api_version: str = msgspec.field(default_factory=lambda: TRAIN_JOBS.api_version)
     kind: str = msgspec.field(default_factory=lambda: TRAIN_JOBS.kind)
@@ -244,7 +244,8 @@ class TrainJob(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 
     @property
     def is_finished(self) -> bool:
-        return is_true(self.conditions, COMPLETE) or is_true(self.conditions, FAILED)
+        conditions = self.status.conditions if self.status is not None else None
+        return bool(conditions) and (is_true(conditions, COMPLETE) or is_true(conditions, FAILED))
 
     @property
     def is_being_deleted(self) -> bool:

@@ -19,7 +19,7 @@ from trainwright.api.trainjob import RuntimeRef, TrainJob, trainjob_from
 from trainwright.pipeline.build import runtime_kind
 from trainwright.pipeline.errors import PipelineError, RuntimeNotSupported
 from trainwright.pipeline.framework import Framework
-from trainwright.pipeline.mutation import mutate
+from trainwright.pipeline.mutation import PATCHES_KEPT, loses_patches, mutate
 from trainwright.pipeline.plan import Observed
 from trainwright.pipeline.validation import (
     Verdict,
@@ -124,9 +124,10 @@ def admit_trainjob(
     pruned = _copy(value)
     unknown = schema.prune(pruned)
     schema.default(pruned)
+    warnings = [PATCHES_KEPT] if loses_patches(pruned, old) else []
     pruned = mutate(pruned, old, now)
     errors = _schema_errors(pruned, old, schema)
-    answer = Answer(pruned, unknown, [], errors, _invalid(value, errors), [])
+    answer = Answer(pruned, unknown, [], errors, _invalid(value, errors), warnings)
     if not _is_readable(errors):
         return answer
     try:

@@ -25,7 +25,7 @@ from trainwright.api.trainjob import COMPLETE, FAILED, TrainJob
 from trainwright.pipeline.errors import PipelineError, PluginFailed
 from trainwright.pipeline.info import Info
 from trainwright.pipeline.plan import Apply, CreateOnce, Intention
-from trainwright.pipeline.provenance import PLUGIN, Origin
+from trainwright.pipeline.provenance import NO_TRACE, PLUGIN, Origin
 from trainwright.pipeline.workload import Watch, WorkloadStatus
 from trainwright.schema.errors import FieldError
 
@@ -245,5 +245,6 @@ def _call(
         raise
     except Exception as error:  # the call into a plugin: its fault must not look like ours
         raise PluginFailed(plugin.name, phase, error) from error
-    info.trace.mark(Origin(PLUGIN, plugin.name, phase))
+    if info.trace is not NO_TRACE:
+        info.trace.mark(Origin(PLUGIN, plugin.name, phase))
     return result

@@ -8,9 +8,12 @@ Neither the TrainJob nor the runtime is ever changed: a plugin that rewrites the
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
-from trainwright.api.runtime import MLPolicy, PodGroupPolicy, TrainingRuntime
+import msgspec
+
+from trainwright.api.runtime import JobSetTemplate, MLPolicy, PodGroupPolicy, TrainingRuntime
 from trainwright.api.trainjob import Trainer, TrainJob, TrainJobSpec
 from trainwright.pipeline.errors import TemplateInvalid, TwoWorkloads
 from trainwright.pipeline.generations import fit, merge, patches_of
@@ -30,6 +33,7 @@ from trainwright.schema.quantity import Quantity
 
 NUM_PROC_PER_NODE_ANNOTATION = "trainer.kubeflow.org/num-proc-per-node"
 TRAINER_PORT = 29500
+REMEMBERED_TEMPLATES = 64
 
 _NO_TRAINER = Trainer()
 _NO_POLICY = MLPolicy()
@@ -186,7 +190,8 @@ class Info:
 
     def came_from(self, field: str) -> None:
         """Say that what was just set is this field of the TrainJob."""
-        self.trace.mark(Origin(TRAIN_JOB, self.name, field))
+        if self.trace is not NO_TRACE:
+            self.trace.mark(Origin(TRAIN_JOB, self.name, field))
 
 
 def make_info(
@@ -205,7 +210,7 @@ def make_info(
     metadata = template.metadata or {}
     labels = dict(metadata.get("labels") or {})
     annotations = dict(metadata.get("annotations") or {})
-    spec: Json = sparse(template.spec)
+    spec: Json = msgspec.json.decode(_sparse_templates.encoded(template))
     tracing = trace is not NO_TRACE
     if tracing:
         trace.follow(_document(labels, annotations, spec))
@@ -231,6 +236,27 @@ def make_info(
     _set_counts(info)
     _set_resources(info)
     return info
+
+
+class _SparseTemplates:
+    """Templates of runtimes as builds begin with them, encoded: a thousand TrainJobs share one runtime, which never
+    changes, and to decode is the cheapest way to copy.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[int, tuple[JobSetTemplate, bytes]] = OrderedDict()  # by identity
+
+    def encoded(self, template: JobSetTemplate) -> bytes:
+        known = self._known.get(id(template))
+        if known is None:
+            assert template.spec is not None
+            known = self._known[id(template)] = (template, msgspec.json.encode(sparse(template.spec)))
+            if len(self._known) > REMEMBERED_TEMPLATES:
+                self._known.popitem(last=False)
+        return known[1]
+
+
+_sparse_templates = _SparseTemplates()
 
 
 def _choose_trainer(info: Info) -> None:

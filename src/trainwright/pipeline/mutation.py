@@ -1,9 +1,10 @@
 """What admission changes in a TrainJob before it is judged.
 
-Two things only. Each runtime patch carries the time it was last changed. And `numProcPerNode` written
-as text, as older generations do, becomes a number where it is one, and moves to an annotation where it is a word,
-since clients cannot read text back. In: the object as sent, the stored one, the time as text. Out: a new object
-when there is something to change, else the same.
+Three things only. Each runtime patch carries the time it was last changed. `numProcPerNode` written as text, as older
+generations do, becomes a number where it is one, and moves to an annotation where it is a word, since clients cannot
+read text back. And an update by a client that knows only `podTemplateOverrides`, such as Kueue 0.15, keeps the
+`runtimePatches` that this client erases without knowing them. In: the object as sent, the stored one, the time as text.
+Out: a new object when there is something to change, else the same.
 """
 
 from __future__ import annotations
@@ -13,11 +14,34 @@ from trainwright.pipeline.sparse import sparse
 from trainwright.schema.jsonobject import Json
 
 WORDS = ("auto", "cpu", "gpu")
+PATCHES_KEPT = (
+    "spec.runtimePatches: kept. The update changes podTemplateOverrides and has no runtimePatches, as of a client that "
+    "does not know them; to remove them, send an update that changes nothing else"
+)
 
 
 def mutate(new: Json, old: Json | None, now: str) -> Json:
     """The TrainJob as it is to be stored; `new` itself is not changed."""
-    return _with_processes(_with_times(new, old, now))
+    return _with_processes(_with_times(_with_patches(new, old), old, now))
+
+
+def loses_patches(new: Json, old: Json | None) -> bool:
+    """Whether an update would erase all runtimePatches while it changes podTemplateOverrides."""
+    before, after = _spec(old), _spec(new)
+    if not before.get("runtimePatches") or after.get("runtimePatches"):
+        return False
+    return (before.get("podTemplateOverrides") or []) != (after.get("podTemplateOverrides") or [])
+
+
+def _with_patches(new: Json, old: Json | None) -> Json:
+    if not loses_patches(new, old):
+        return new
+    return {**new, "spec": {**_spec(new), "runtimePatches": _spec(old)["runtimePatches"]}}
+
+
+def _spec(job: Json | None) -> Json:
+    spec = (job or {}).get("spec")
+    return spec if isinstance(spec, dict) else {}
 
 
 def _with_times(new: Json, old: Json | None, now: str) -> Json:

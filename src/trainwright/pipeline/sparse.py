@@ -8,7 +8,7 @@ do not know are never touched.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from trainwright.api.fields import EMPTY, LIST, MAP, QUANTITY, STRUCT, TEXT, ZERO, Field, fields_of
@@ -63,7 +63,14 @@ def _always_written(struct: str) -> tuple[tuple[str, str], ...]:
 
 def amount(value: Any) -> Any:
     """A quantity as the API writes it; what is none stays as it is, for validation to judge."""
+    return _amount_text(value) if isinstance(value, str) else _amount(value)
+
+
+def _amount(value: Any) -> Any:
     try:
         return str(parse_quantity(value)) if isinstance(value, str | int | float) else value
     except QuantityError:
         return value
+
+
+_amount_text = lru_cache(1024)(_amount)  # most TrainJobs ask for the same

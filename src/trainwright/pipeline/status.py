@@ -17,6 +17,7 @@ from trainwright.api.metadata import Condition, find_condition, is_true
 from trainwright.api.times import moment_of, rfc3339
 from trainwright.api.trainjob import COMPLETE, FAILED, SUSPENDED, JobStatus, TrainJob, TrainJobStatus
 from trainwright.pipeline.errors import PipelineError, RuntimeNotSupported, WorkloadLost, WorkloadUnknown
+from trainwright.pipeline.reasons.reason import reason_of_end
 from trainwright.pipeline.workload import WorkloadStatus
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"
@@ -46,11 +47,13 @@ def status(
     workload_uid: str = "",
     workload_plugin: str = "",
     problem: PipelineError | str | None = None,
+    explanation: str = "",
 ) -> StatusUpdate:
     """Fold what is known into the status.
 
     `workload_uid` is the workload's, where there is one; `workload_plugin` is who built it, if that must be
-    remembered; `problem` is why this pass could not write what it wanted, in words for the user.
+    remembered; `problem` is why this pass could not write what it wanted, in words for the user; `explanation` is why
+    the workload failed or does not run, where somebody has looked at its pods (`reasons`).
     """
     old = job.status or TrainJobStatus()
     conditions = list(old.conditions or ())
@@ -69,7 +72,7 @@ def status(
     remaining = _remaining(job, conditions, now)
     if remaining is not None and remaining < 0:
         _set(conditions, _condition(FAILED, "True", DEADLINE_EXCEEDED, "TrainJob exceeded its active deadline", now))
-    state, message = _summary(job, workload, conditions, problem)
+    state, message = _summary(job, workload, conditions, problem, explanation)
     folded = TrainJobStatus(
         conditions=conditions or None,
         jobs_status=jobs_status or None,
@@ -104,22 +107,34 @@ def _summary(
     workload: WorkloadStatus | None,
     conditions: list[Condition],
     problem: PipelineError | str | None,
+    explanation: str,
 ) -> tuple[str, str]:
     """What `kubectl get trainjob` shows: one word, and one sentence that says what is going on or what to do."""
     for type in (COMPLETE, FAILED):
         end = find_condition(conditions, type)
         if end is not None and end.is_true:
-            return type, end.message
+            return type, _said_of_end(job, end, explanation)
     if isinstance(problem, WorkloadUnknown) and job.status is not None and job.status.state:
         return job.status.state, str(problem)  # nobody knows better
     started = workload is not None and any(item.ready or item.succeeded for item in workload.jobs)
     if problem is not None:
         return ("Running" if started else "Suspended" if job.is_suspended else "Pending"), str(problem)
     if job.is_suspended:
-        return "Suspended", "TrainJob is suspended"
+        return "Suspended", explanation or "TrainJob is suspended"
     if workload is None:
         return "Pending", "waiting for the workload to be created"
-    return ("Running" if started else "Pending"), workload.message or _progress(workload.jobs, workload.restarts)
+    said = explanation or workload.message or _progress(workload.jobs, workload.restarts)
+    return ("Running" if started else "Pending"), said
+
+
+def _said_of_end(job: TrainJob, end: Condition, explanation: str) -> str:
+    """What was said when the job ended stays: what it was read from may be gone by now."""
+    if job.is_finished and job.status is not None and job.status.message:
+        return job.status.message
+    if not explanation and end.type == FAILED:
+        reason = reason_of_end(job.metadata.name, end)
+        explanation = reason.message if reason is not None else ""
+    return explanation or end.message
 
 
 def _progress(jobs: list[JobStatus], restarts: int) -> str:

@@ -49,7 +49,7 @@ class Watch(msgspec.Struct, frozen=True):
     """Which objects to watch; empty for all. Every object that a build makes carries the default's label."""
 
     def is_of(self, api_version: str, kind: str) -> bool:
-        return (self.resource.api_version, self.resource.kind) == (api_version, kind)
+        return self.resource.kind == kind and self.resource.api_version == api_version
 
 
 class WorkloadStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +70,9 @@ class WorkloadStatus(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int = 0
     message: str = ""
     """What it is doing or waiting for, in words. Empty leaves that to `jobs`."""
+
+    pods: str = ""
+    """The label selector of its pods. With it, the operator can say why they fail or wait."""
 
     @property
     def is_finished(self) -> bool:

@@ -1,4 +1,8 @@
-"""JAX: the three variables that `jax.distributed.initialize` reads, and the coordinator's port."""
+"""JAX: three variables for `jax.distributed.initialize`, and the coordinator's port.
+
+JAX reads the coordinator's address from its variable by itself; the number of processes and the process's own number
+are for the training code to pass on.
+"""
 
 from __future__ import annotations
 

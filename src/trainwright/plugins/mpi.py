@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from trainwright.api.resources import CONFIG_MAPS
 from trainwright.api.trainjob import TrainJob
+from trainwright.api.wellknown import MPI_HOSTFILE, REMOTE_SHELL
 from trainwright.pipeline.info import Info
 from trainwright.pipeline.plan import Apply, CreateOnce, Intention, Repair
 from trainwright.pipeline.podset import LAUNCHER, NODE, env_var
@@ -99,8 +100,10 @@ class MPI:
             if pod_set.name not in (NODE, LAUNCHER):
                 continue
             pod_set.set_volumes(_ssh_volume(info))
+            pod_set.add_to_pod_annotation(REMOTE_SHELL, NODE)
             if pod_set.name == LAUNCHER:
                 pod_set.set_volumes(_hostfile_volume(info))
+                pod_set.set_pod_annotation(MPI_HOSTFILE, HOSTFILE)
             for container in pod_set.containers:
                 if container.name != NODE:
                     continue

@@ -28,9 +28,12 @@ from trainwright.plugins.found import Broken, Factory, Found, Place
 from trainwright.plugins.installed import given, installed
 from trainwright.plugins.jax import JAX
 from trainwright.plugins.jobset import JobSet
+from trainwright.plugins.kubernetesgang import KubernetesGang
+from trainwright.plugins.localruns import LocalRuns
 from trainwright.plugins.mpi import MPI
 from trainwright.plugins.plainml import PlainML
 from trainwright.plugins.progress import TrainJobStatus
+from trainwright.plugins.tensorflow import TensorFlow
 from trainwright.plugins.torch import Torch
 from trainwright.plugins.volcano import Volcano
 from trainwright.plugins.xgboost import XGBoost
@@ -44,6 +47,7 @@ BUILT_IN: tuple[Callable[[], Plugin], ...] = (
     MPI,
     JAX,
     XGBoost,
+    TensorFlow,
     Flux,
     CoScheduling,
     Volcano,
@@ -71,8 +75,10 @@ class Loaded(msgspec.Struct, frozen=True):
 class Registry:
     """The plugins of one configuration.
 
-    `progress_server` is the progress server's `https://host:port`; empty leaves progress reporting out. `directory`
-    is a path; empty for none. `discovered` replaces the search for entry points.
+    `progress_server` is the progress server's `https://host:port`; empty leaves progress reporting out.
+    `kubernetes_gang` is the feature gate of Kubernetes' own gang scheduling. `local_runs`
+    is for the local cluster, whose node keeps runs. `directory` is a path; empty for none. `discovered` replaces the
+    search for entry points.
     """
 
     def __init__(
@@ -81,6 +87,8 @@ class Registry:
         enabled: Sequence[str] = (),
         disabled: Sequence[str] = (),
         progress_server: str = "",
+        kubernetes_gang: bool = False,
+        local_runs: bool = False,
         directory: str = "",
         discovered: Mapping[str, Factory] | None = None,
     ) -> None:
@@ -89,8 +97,11 @@ class Registry:
         self._fixed: dict[str, Found] = {}
         self._broken: list[Broken] = []
         self._add(Found(make(), Place.BUILT_IN) for make in BUILT_IN)
+        self._add([Found(KubernetesGang(is_on=kubernetes_gang), Place.BUILT_IN)])
         if progress_server:
             self._add([Found(TrainJobStatus(progress_server), Place.BUILT_IN)])
+        if local_runs:
+            self._add([Found(LocalRuns(), Place.BUILT_IN)])
         self._add(installed() if discovered is None else given(discovered))
         taken = {found.name: f"{found.place.value} {found.where}".strip() for found in self._fixed.values()}
         self._directory = Directory(Path(directory), taken) if directory else None
@@ -164,6 +175,8 @@ def load(
     enabled: Sequence[str] = (),
     disabled: Sequence[str] = (),
     progress_server: str = "",
+    kubernetes_gang: bool = False,
+    local_runs: bool = False,
     directory: str = "",
     discovered: Mapping[str, Factory] | None = None,
 ) -> Framework:
@@ -172,6 +185,8 @@ def load(
         enabled=enabled,
         disabled=disabled,
         progress_server=progress_server,
+        kubernetes_gang=kubernetes_gang,
+        local_runs=local_runs,
         directory=directory,
         discovered=discovered,
     )

@@ -120,10 +120,6 @@ def forbidden(field: str, detail: str) -> FieldError:
     return FieldError(ErrorType.FORBIDDEN, field, "", detail)
 
 
-def internal(field: str, detail: str) -> FieldError:
-    return FieldError(ErrorType.INTERNAL, field, None, detail)
-
-
 def not_supported(field: str, value: Any, supported: Iterable[Any]) -> FieldError:
     """The message quotes the supported values in the order given."""
     names = ", ".join(quote(v if isinstance(v, str) else value_text(v)) for v in supported)

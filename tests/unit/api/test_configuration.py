@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import trainwright
-from trainwright.api.configuration import Configuration, ConfigurationError, seconds
+from trainwright.api.configuration import TRAIN_JOB, Configuration, ConfigurationError, seconds
 from trainwright.operator.configfile import parse
 from trainwright.operator.run import read_configuration
 
@@ -97,4 +97,4 @@ def test_the_shipped_configuration_can_be_read() -> None:
     it = read_configuration(shipped)
     assert it.leader_election is not None
     assert it.leader_election.leader_elect
-    assert it.workers("TrainJob.trainer.kubeflow.org") == 5
+    assert it.workers(TRAIN_JOB) == Configuration().workers(TRAIN_JOB)

@@ -1,7 +1,5 @@
 # ruff: noqa: E501 - tables of whole sentences read better on one line
-"""What our schemas accept and refuse, in the words clients match on: every generation of the API, and where we do
-better.
-"""
+"""Our schemas accept and refuse what the reference's do, in the words that clients match on, and more where we decided so."""
 
 from __future__ import annotations
 
@@ -84,7 +82,7 @@ IMMUTABLE = "Invalid value: field is immutable"
         (runtime(mlPolicy={"mpi": {"mpiImplementation": "LAM"}}), 'spec.mlPolicy.mpi.mpiImplementation: Unsupported value: "LAM": supported values: "OpenMPI", "Intel", "MPICH", ""'),
         (runtime(mlPolicy={"torch": {"numProcPerNode": "many"}}), 'spec.mlPolicy.torch.numProcPerNode: Invalid value: "many": NumProcPerNode must be equal to auto, cpu, gpu, or int value'),
         (runtime(mlPolicy={"numNodes": 2, "torch": {"elasticPolicy": {}}}), "spec.mlPolicy: Invalid value: numNodes should not be set if torch.elasticPolicy is configured"),
-        (runtime(podGroupPolicy={"coscheduling": {}, "volcano": {}}), "spec.podGroupPolicy: Invalid value: at most one of coscheduling and volcano can be configured"),
+        (runtime(podGroupPolicy={"coscheduling": {}, "volcano": {}}), "spec.podGroupPolicy: Invalid value: at most one of coscheduling, volcano and kubernetes can be configured"),
     ],
 )  # fmt: skip
 def test_refused_with_these_words(value: dict[str, Any], error: str) -> None:

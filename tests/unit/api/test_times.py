@@ -1,3 +1,5 @@
+"""RFC 3339 as Kubernetes writes and reads it."""
+
 from __future__ import annotations
 
 import subprocess

@@ -1,4 +1,4 @@
-"""TrainJobs and runtimes for tests: the smallest that is whole, with whatever a test wants changed."""
+"""The smallest complete TrainJob and runtime, with the changes that a test asks for."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""A build turns a TrainJob and its runtime into a plan."""
+
 from __future__ import annotations
 
 import msgspec

@@ -1,3 +1,5 @@
+"""Overrides of every generation of the API are merged into the template."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,10 +1,12 @@
+"""The mutating webhook dates patches and turns numbers written as text into numbers."""
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
 
-from trainwright.pipeline.mutation import mutate
+from trainwright.pipeline.mutation import loses_patches, mutate
 
 NOW, EARLIER, SENT = "2026-01-01T00:00:00Z", "2025-01-01T00:00:00Z", "2024-01-01T00:00:00Z"
 ANNOTATION = "trainer.kubeflow.org/num-proc-per-node"
@@ -46,6 +48,32 @@ def test_another_spelling_of_a_patch_is_no_change() -> None:
 
 def test_a_changed_patch_gets_the_time_whatever_is_sent() -> None:
     assert times(job(patch(SENT, a=1)), job(patch(EARLIER, a=2))) == [NOW]
+
+
+def overridden(*patches: dict[str, Any], overrides: list[Any] | None = None) -> dict[str, Any]:
+    spec: dict[str, Any] = {"podTemplateOverrides": overrides} if overrides is not None else {}
+    return {"metadata": {"name": "x"}, "spec": {**spec, **({"runtimePatches": list(patches)} if patches else {})}}
+
+
+def test_a_client_that_knows_only_pod_template_overrides_does_not_erase_patches() -> None:
+    stored, sent = overridden(patch(EARLIER, a=1)), overridden(overrides=[{"targetJobs": [{"name": "node"}]}])
+    assert loses_patches(sent, stored)
+    kept = mutate(sent, stored, NOW)["spec"]
+    assert kept["runtimePatches"] == [patch(EARLIER, a=1)]
+    assert kept["podTemplateOverrides"] == sent["spec"]["podTemplateOverrides"]
+
+
+@pytest.mark.parametrize(
+    ("stored", "sent"),
+    [
+        (overridden(patch(EARLIER)), overridden()),  # the user takes them back, and changes nothing else
+        (overridden(patch(EARLIER)), overridden(patch(EARLIER, "a.io/y"), overrides=[{}])),  # he knows them
+        (overridden(), overridden(overrides=[{}])),
+        (None, overridden(overrides=[{}])),
+    ],
+)
+def test_whoever_means_it_may_remove_patches(stored: dict[str, Any] | None, sent: dict[str, Any]) -> None:
+    assert not loses_patches(sent, stored)
 
 
 def test_the_object_sent_is_not_changed() -> None:

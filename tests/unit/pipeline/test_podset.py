@@ -1,3 +1,5 @@
+"""Ports, mounts and other lists of a pod set are merged by their keys."""
+
 from __future__ import annotations
 
 from trainwright.pipeline.podset import Container, PodSet

@@ -1,4 +1,4 @@
-"""What holds for every TrainJob and runtime, not only for those somebody thought of."""
+"""Properties of every build, checked on random TrainJobs and runtimes."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""The requests of a pod add up as the scheduler counts them; devices and CPUs of a node."""
+
 from __future__ import annotations
 
 from typing import Any

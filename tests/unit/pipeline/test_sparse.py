@@ -1,3 +1,5 @@
+"""Objects are reduced to the fields that Go's API types would write."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""The status of a TrainJob is folded from its workload."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime

@@ -1,3 +1,5 @@
+"""The Flux plugin: hostlist, broker configuration, scripts and keys."""
+
 from __future__ import annotations
 
 import subprocess

@@ -1,3 +1,5 @@
+"""The gang schedulers: PodGroups of scheduler-plugins and of Volcano."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -5,6 +7,9 @@ from typing import Any
 import pytest
 
 from trainwright.api.runtime import runtime_from
+from trainwright.pipeline.errors import TemplateInvalid
+from trainwright.pipeline.info import make_info
+from trainwright.plugins.kubernetesgang import KubernetesGang
 from unit.pipeline.objects import job_of_runtime, jobset, objects, plan, runtime, trainjob
 
 BOX = {"name": "node", "image": "i", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}
@@ -83,3 +88,24 @@ def test_without_a_policy_nothing_is_said_of_gangs() -> None:
     made = plan(trainjob(), runtime())
     assert list(objects(made)) == ["JobSet/tj"]
     assert templates(jobset(trainjob(), runtime())) == {"node": None}
+
+
+def test_kubernetes_own_gang_is_a_pod_group_that_pods_name() -> None:
+    of = runtime(INITIALIZER, job_of_runtime(), gang={"kubernetes": {}})
+    made = objects(plan(trainjob({"numNodes": 3}), of, kubernetes_gang=True))
+    assert made["PodGroup/tj"]["apiVersion"] == "scheduling.k8s.io/v1alpha2"
+    assert made["PodGroup/tj"]["spec"] == {"schedulingPolicy": {"gang": {"minCount": 3}}}
+    groups = {
+        item["name"]: item["template"]["spec"]["template"]["spec"].get("schedulingGroup")
+        for item in made["JobSet/tj"]["spec"]["replicatedJobs"]
+    }
+    assert groups == {"dataset-initializer": None, "node": {"podGroupName": "tj"}}
+
+
+def test_without_its_gate_a_runtime_of_kubernetes_own_gang_is_refused_and_not_run_without_one() -> None:
+    of = runtime(job_of_runtime(), gang={"kubernetes": {}})
+    with pytest.raises(TemplateInvalid, match="needs the operator's feature gate KubernetesGang=true"):
+        plan(trainjob(), of)
+    (error,) = KubernetesGang(is_on=False).validate(make_info(trainjob(), of), trainjob(), None)
+    assert error.field == "spec.runtimeRef"
+    assert "KubernetesGang=true" in error.detail

@@ -1,3 +1,5 @@
+"""The JobSet plugin: the JobSet that is built, and the one that is sent for a stored one."""
+
 from __future__ import annotations
 
 from typing import Any

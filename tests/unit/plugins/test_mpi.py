@@ -1,3 +1,5 @@
+"""The MPI plugin: hostfile, SSH keys and launcher variables."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""The progress plugin: what pods get to report their progress."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Plugins are found, ordered and sorted into phases; broken ones are refused by name."""
+
 from __future__ import annotations
 
 import functools
@@ -20,7 +22,8 @@ from trainwright.plugins.found import Place
 from trainwright.plugins.registry import Registry
 from unit.pipeline.objects import env, objects, runtime, trainjob
 
-BUILT_IN = ["PlainML", "Torch", "MPI", "JAX", "XGBoost", "Flux", "CoScheduling", "Volcano", "JobSet"]
+BUILT_IN = ["PlainML", "Torch", "MPI", "JAX", "XGBoost", "TensorFlow"]
+BUILT_IN += ["Flux", "CoScheduling", "Volcano", "JobSet", "KubernetesGang"]
 
 
 class Stamp:
@@ -60,7 +63,7 @@ def test_installed_plugins_come_after_the_built_in_ones_by_name() -> None:
         (["a", "*"], [], ["a", *BUILT_IN]),
         (["Torch"], [], [*(name for name in BUILT_IN if name != "Torch"), "a", "Torch"]),
         ([], ["*"], []),
-        (["a", "*", "JobSet"], ["Flux"], ["a", *BUILT_IN[:5], "CoScheduling", "Volcano", "JobSet"]),
+        (["a", "*", "JobSet"], ["Flux"], ["a", *BUILT_IN[:6], "CoScheduling", "Volcano", "KubernetesGang", "JobSet"]),
     ],
 )
 def test_the_configuration_chooses_and_places(enabled: list[str], disabled: list[str], expected: list[str]) -> None:

@@ -1,3 +1,5 @@
+"""The Torch plugin: PET variables and torchtune command lines."""
+
 from __future__ import annotations
 
 from typing import Any

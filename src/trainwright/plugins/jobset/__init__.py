@@ -16,6 +16,7 @@ import msgspec
 from trainwright.api.metadata import Condition, ObjectMeta
 from trainwright.api.resources import JOB_SETS
 from trainwright.api.trainjob import JobStatus, TrainJob
+from trainwright.api.wellknown import JOBSET_NAME
 from trainwright.pipeline.coverage import covers
 from trainwright.pipeline.info import Info
 from trainwright.pipeline.plan import Apply
@@ -39,19 +40,19 @@ class VolumeClaimPolicy(msgspec.Struct, frozen=True, gc=False):
     """That there is one is all that is read."""
 
 
-class JobSetSpec(msgspec.Struct, frozen=True, rename="camel"):
+class JobSetSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
     suspend: bool | None = None
     ttl_seconds_after_finished: int | None = None
     volume_claim_policies: list[VolumeClaimPolicy] | None = None
 
 
-class JobSetStatus(msgspec.Struct, frozen=True, rename="camel"):
+class JobSetStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
     conditions: list[Condition] | None = None
     replicated_jobs_status: list[JobStatus] | None = None
     restarts: int = 0
 
 
-class StoredJobSet(msgspec.Struct, frozen=True):
+class StoredJobSet(msgspec.Struct, frozen=True, gc=False):
     """What a status is read from; decodes from the object as the API server sends it."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -120,6 +121,7 @@ class JobSet:
             owns_claims=bool(workload.spec.volume_claim_policies),
             mend=_lifetime_taken_over(workload.spec.ttl_seconds_after_finished),
             restarts=workload.status.restarts,
+            pods=f"{JOBSET_NAME}={workload.metadata.name}",
         )
 
     def validate(self, info: Info, job: TrainJob, old: TrainJob | None) -> Iterator[FieldError | str]:

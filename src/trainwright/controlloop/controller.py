@@ -1,14 +1,15 @@
 """A controller: a queue of keys, the sources that fill it, and workers that empty it through one reconcile function.
 
 A reconcile has four outcomes: done, again later, failed (again with back-off), and cancelled. A conflict is an expected
-failure: it is retried soon and not logged. After a 429 the retry waits at least as long as the server asks.
+failure: it is retried soon and not logged. After a 429 the retry waits at least as long as the server asks. Whatever a
+reconcile asks for, `FIRST_RETRY_SECONDS` pass before it is called again without a change: none can spin.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from trainwright.client import ClientError, Conflict, Forbidden
@@ -16,18 +17,22 @@ from trainwright.client.errors import ApiError
 from trainwright.clock import Clock, SystemClock
 from trainwright.controlloop.metrics import Metrics, NoMetrics
 from trainwright.controlloop.outcome import After, Key, NotYet, Reconcile
-from trainwright.controlloop.queue import LAST_RETRY_SECONDS, WorkQueue
+from trainwright.controlloop.queue import FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS, WorkQueue
 from trainwright.controlloop.source import Watches
 from trainwright.controlloop.store import Delta
 
 log = logging.getLogger(__name__)
 
 CONFLICT_RETRY_SECONDS = 1.0
+YIELD_EVERY = 8
 FORBIDDEN_RETRY_SECONDS = 30.0
 
 
 class Controller:
-    """Runs in a `Manager`. `add(key)` requests a reconcile from outside, such as from a timer or another controller."""
+    """Runs in a `Manager`. `add(key)` requests a reconcile from outside, such as from a timer or another controller.
+
+    `begin` is awaited before the first reconcile, for what else had better be there.
+    """
 
     def __init__(
         self,
@@ -36,6 +41,7 @@ class Controller:
         watches: Sequence[Watches],
         *,
         workers: int = 1,
+        begin: Callable[[], Awaitable[object]] | None = None,
         clock: Clock | None = None,
         metrics: Metrics | None = None,
     ) -> None:
@@ -43,6 +49,7 @@ class Controller:
         self.watches = list(watches)
         self._reconcile = reconcile
         self._workers = workers
+        self._begin = begin
         self._busy = 0
         self._clock = clock or SystemClock()
         self._metrics = metrics or NoMetrics()
@@ -61,6 +68,8 @@ class Controller:
         """Reconciles until cancelled, once every source has been listed."""
         for watch in self.watches:
             await watch.source.wait_synced()
+        if self._begin is not None:
+            await self._begin()
         self._metrics.workers(self.name, 0, self._workers)
         async with asyncio.TaskGroup() as workers:
             for number in range(self._workers):
@@ -68,15 +77,20 @@ class Controller:
 
     def _listener(self, watch: Watches) -> Callable[[Delta[Any]], None]:
         def listen(delta: Delta[Any]) -> None:
+            first = watch.new_first and delta.old is None
             for side in (delta.old, delta.new):
                 if side is not None:
                     for key in watch.keys_of(side):
-                        self.queue.add(key)
+                        self.queue.add(key, first=first)
 
         return listen
 
     async def _work(self) -> None:
+        done = 0
         while (key := await self.queue.get()) is not None:
+            done += 1
+            if done % YIELD_EVERY == 0:
+                await asyncio.sleep(0)  # thousands of keys with nothing to do must not hold up everybody else
             started = self._clock.now()
             self._busy += 1
             self._metrics.workers(self.name, self._busy, self._workers)
@@ -102,7 +116,7 @@ class Controller:
             return "error"
         self.queue.forget(key)
         if isinstance(outcome, After):
-            self.queue.add_after(key, outcome.seconds)
+            self.queue.add_after(key, max(outcome.seconds, FIRST_RETRY_SECONDS))
             return "requeue_after"
         return "success"
 
@@ -115,7 +129,7 @@ class Controller:
             at_least = cause.retry_after
         at_most = max(at_least, LAST_RETRY_SECONDS)
         if isinstance(error, NotYet) and error.within is not None:
-            at_most = min(at_most, error.within)
+            at_most = min(at_most, max(error.within, FIRST_RETRY_SECONDS))
         seconds = self.queue.retry(key, at_least=min(at_least, at_most), at_most=at_most)
         if isinstance(error, (ClientError, NotYet)):
             log.warning("%s %s: %s; again in %.1f s", self.name, key, error, seconds)

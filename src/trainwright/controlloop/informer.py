@@ -10,6 +10,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from trainwright.client import Client, ClientError, NotFound
 from trainwright.client import Expired as ExpiredError
 from trainwright.client.errors import ApiError, DecodeError, Forbidden, not_served
@@ -32,6 +34,7 @@ class Informer:
         self._source = source
         self._clock = clock
         self._jitter = jitter
+        self._decoder = msgspec.json.Decoder(source.decode)
         self._told: str | None = None  # the last failure that was logged: each is logged once
         self._forbidden = False  # the last request was forbidden; a watch that opens shows that this is over
 
@@ -62,13 +65,16 @@ class Informer:
                 source.namespace,
                 label_selector=source.label_selector,
                 field_selector=source.field_selector,
-                decode=source.decode,
+                decode=msgspec.Raw,
                 metadata_only=source.metadata_only,
+                page_size=None,
             )
+            # One by one, so that what is not kept of an object is gone before the next one is decoded.
+            objects = [self._read(item) for item in found.items or ()]
         except ClientError as error:
             return self._failure(error)
         self._told = None
-        deltas = source.store.replace(map(self._thin, found.items or ()))
+        deltas = source.store.replace(objects)
         source.listed(found.resource_version)
         source.publish(deltas)
         source.synced()
@@ -111,6 +117,12 @@ class Informer:
         if self._clock.now() - opened >= STEADY_SECONDS:
             current = self._step(current, watching.Steady())
         return self._step(current, ended)
+
+    def _read(self, item: msgspec.Raw) -> Any:
+        try:
+            return self._thin(self._decoder.decode(item))
+        except msgspec.ValidationError as error:
+            raise DecodeError(f"an object of the list: {error}") from error
 
     def _thin(self, thing: Any) -> Any:
         return self._source.thin(thing) if self._source.thin else thing

@@ -39,7 +39,7 @@ class Done(msgspec.Struct, frozen=True):
 
 
 class After(msgspec.Struct, frozen=True):
-    """Reconcile again after these seconds, or earlier if something changes."""
+    """Reconcile again after these seconds, though never at once, or earlier if something changes."""
 
     seconds: float
 

@@ -1,6 +1,7 @@
 """A work queue with client-go's guarantees, on one event loop.
 
-1. Fair: keys come out in the order they went in.
+1. Fair: keys come out in the order they went in. Those added with `first` come before the others, seven of them for
+   one of the others where both wait, so that nobody waits for ever.
 2. Stingy: a key that is added several times before it is processed is processed once.
 3. Exclusive: two workers never process the same key; a key that is added meanwhile is processed again afterwards.
 4. Delayed: `add_after` keeps the earliest of several times; `retry` waits twice as long after each failure in a row.
@@ -21,6 +22,7 @@ K = TypeVar("K", bound=Hashable)
 
 FIRST_RETRY_SECONDS = 0.005
 LAST_RETRY_SECONDS = 60.0
+TURNS = 8  # of so many keys at least one is not a preferred one
 
 
 class WorkQueue(Generic[K]):
@@ -28,7 +30,10 @@ class WorkQueue(Generic[K]):
         self._clock = clock
         self._name = name
         self._metrics = metrics or NoMetrics()
-        self._queue: deque[K] = deque()  # in order; queue ⊆ dirty, queue ∩ processing = ∅
+        self._queue: deque[K] = deque()  # in order; queue ⊆ dirty, queue ∩ processing = ∅; so with `first`
+        self._first: deque[K] = deque()  # queue ∩ first = ∅
+        self._turn = 0  # counts keys that came out, to take turns between the two
+        self._preferred: set[K] = set()  # ⊆ dirty ∩ processing: goes into `first` when it is done
         self._dirty: set[K] = set()  # needs work: in the queue, or being processed and added again
         self._processing: set[K] = set()  # a worker has it
         self._added_at: dict[K, float] = {}  # keys of queue → when they became ready
@@ -38,15 +43,17 @@ class WorkQueue(Generic[K]):
         self._closed = False
 
     def __len__(self) -> int:
-        return len(self._queue)
+        return len(self._queue) + len(self._first)
 
-    def add(self, key: K) -> None:
+    def add(self, key: K, *, first: bool = False) -> None:
         if self._closed or key in self._dirty:
             return
         self._metrics.queue_added(self._name)
         self._dirty.add(key)
         if key not in self._processing:
-            self._enqueue(key)
+            self._enqueue(key, first)
+        elif first:
+            self._preferred.add(key)
 
     def add_after(self, key: K, seconds: float) -> None:
         if self._closed:
@@ -80,7 +87,7 @@ class WorkQueue(Generic[K]):
 
     async def get(self) -> K | None:
         """The next key, exclusive to the caller until `done`; None when the queue is closed."""
-        while not self._queue:
+        while not self._queue and not self._first:
             if self._closed:
                 return None
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -88,22 +95,26 @@ class WorkQueue(Generic[K]):
             try:
                 await waiter
             except asyncio.CancelledError:
-                if waiter.done() and not waiter.cancelled() and self._queue:
+                if waiter.done() and not waiter.cancelled() and len(self):
                     self._wake()  # we were woken for a key that somebody else must take now
                 raise
             finally:
                 if waiter in self._waiting:
                     self._waiting.remove(waiter)
-        key = self._queue.popleft()
+        self._turn += 1
+        prefers = self._first and (not self._queue or self._turn % TURNS != 0)
+        key = (self._first if prefers else self._queue).popleft()
         self._dirty.discard(key)
         self._processing.add(key)
-        self._metrics.queue_taken(self._name, len(self._queue), self._clock.now() - self._added_at.pop(key))
+        self._metrics.queue_taken(self._name, len(self), self._clock.now() - self._added_at.pop(key))
         return key
 
     def done(self, key: K) -> None:
         self._processing.discard(key)
         if key in self._dirty:
-            self._enqueue(key)
+            first = key in self._preferred
+            self._preferred.discard(key)
+            self._enqueue(key, first)
 
     def close(self) -> None:
         self._closed = True
@@ -117,10 +128,10 @@ class WorkQueue(Generic[K]):
         self._delayed.pop(key, None)
         self.add(key)
 
-    def _enqueue(self, key: K) -> None:
-        self._queue.append(key)
+    def _enqueue(self, key: K, first: bool) -> None:
+        (self._first if first else self._queue).append(key)
         self._added_at[key] = self._clock.now()
-        self._metrics.queue_depth(self._name, len(self._queue))
+        self._metrics.queue_depth(self._name, len(self))
         self._wake()
 
     def _wake(self) -> None:

@@ -51,6 +51,7 @@ class Source(Generic[T]):
         self.shown_version = "0"
         """The latest version that a list or an event showed: whatever is older and not in the store is gone."""
         self._synced = asyncio.Event()
+        self._answered = asyncio.Event()
         self._list_listeners: list[Callable[[], None]] = []
         self._listeners: list[Listener] = []
         self._trouble_listeners: list[Callable[[], None]] = []
@@ -70,6 +71,9 @@ class Source(Generic[T]):
 
     async def wait_synced(self) -> None:
         await self._synced.wait()
+
+    async def wait_answered(self) -> None:
+        await self._answered.wait()
 
     def listen(self, listener: Listener) -> None:
         """Called for every change of the store, in order, on the loop. Must not block."""
@@ -109,16 +113,21 @@ class Source(Generic[T]):
     def _tell(self, trouble: str, *, first: bool) -> None:
         changed = self.trouble != trouble
         self.trouble = trouble
+        if self.is_answered:
+            self._answered.set()
         if changed or first:
             for listener in self._trouble_listeners:
                 listener()
 
 
 class Watches:
-    """A source of one controller, and the keys to reconcile when one of its objects changes."""
+    """A source of one controller, and the keys to reconcile when one of its objects changes. With `new_first`, an
+    object that was created comes before whatever else waits: somebody waits for what it asks for.
+    """
 
-    def __init__(self, source: Source[Any], keys_of: KeysOf | None = None) -> None:
+    def __init__(self, source: Source[Any], keys_of: KeysOf | None = None, *, new_first: bool = False) -> None:
         self.source = source
+        self.new_first = new_first
         self.keys_of: KeysOf = keys_of or itself
 
 

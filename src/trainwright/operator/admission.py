@@ -30,7 +30,7 @@ from trainwright.pipeline import (
     workload_of,
 )
 from trainwright.pipeline.admission import Found, judge, needs_priority_classes, runtime_needed
-from trainwright.pipeline.mutation import mutate
+from trainwright.pipeline.mutation import PATCHES_KEPT, loses_patches, mutate
 from trainwright.pipeline.validation import Verdict, validate_runtime
 from trainwright.schema.errors import ErrorType, FieldError, aggregate
 from trainwright.schema.jsonobject import Json
@@ -86,7 +86,8 @@ class Admission:
     async def default_train_job(self, review: Review) -> Decision:
         new = review.object or {}
         changed = mutate(new, review.old_object, rfc3339(self._client.server_time.now()))
-        return Decision(patch=_patch(new, changed))
+        warnings = (PATCHES_KEPT,) if loses_patches(new, review.old_object) else ()
+        return Decision(warnings=warnings, patch=_patch(new, changed))
 
     async def validate_train_job(self, review: Review) -> Decision:
         try:

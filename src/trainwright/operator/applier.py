@@ -1,10 +1,10 @@
 """Writes the objects of a plan, and never one that is not this TrainJob's.
 
 In: a plan, and the TrainJob that owns its objects. Out: the objects exist as planned, or an error says why not.
-Server-side apply cannot be create-only, and it merges into a stranger's object. The workload is applied without a
-look, since the stores know no object of its name: the answer tells whether it was created, and what turns out to be a
-stranger's is given back as it was. Before the first apply of any other name we look. Every later apply carries the uid
-of the object we saw: deleted or replaced since, the server refuses.
+Server-side apply cannot be create-only, and it merges into a stranger's object. What a first build makes is applied
+without a look, where the stores know no object of its name: the answer tells whether it was created, and what turns
+out to be a stranger's is given back as it was. Before any other apply of an object beside the workload we look. Every
+later apply carries the uid of the object we saw: deleted or replaced since, the server refuses.
 
 Secrets are created and never read. We infer the owner of a Secret that exists already from what stands beside it: a
 workload or ConfigMap of this TrainJob's uid means that we created it; otherwise a dry-run create tells that the name
@@ -13,13 +13,13 @@ is free.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from trainwright.api.metadata import ObjectMeta, PartialObjectMetadata
-from trainwright.api.resources import CONFIG_MAPS, SECRETS, Resource
+from trainwright.api.resources import CONFIG_MAPS, SECRETS, TRAIN_JOBS, Resource
 from trainwright.api.trainjob import TrainJob
 from trainwright.client import AlreadyExists, Client, Forbidden, NotFound
 from trainwright.client.errors import ApiError, Conflict, Invalid, Status, not_served
@@ -62,8 +62,10 @@ class Applier:
         self._client = client
         self._resource_of = resource_of
 
-    async def write(self, plan: Plan, owner: TrainJob, workload: Workload | None) -> Written:
-        """Writes all, in order, but what is so already. `workload` is the one that exists."""
+    async def write(
+        self, plan: Plan, owner: TrainJob, workload: Workload | None, children: Collection[ObjectName]
+    ) -> Written:
+        """Writes all, in order, but what is so already. `workload` and `children` are what the stores know of."""
         if workload is None:
             await self._claim_secrets(plan.objects, owner)
         written = Written()
@@ -73,11 +75,16 @@ class Applier:
             failed = WorkloadRefused if intention.workload else NotWritten
             try:
                 if intention.workload and workload is None:
-                    written.workload = await self._create_workload(resource, body, owner)
+                    written.workload, _ = await self._create(resource, body, owner)
                 elif intention.workload and workload is not None:
-                    written.workload = await self._apply(resource, body, owner, workload.metadata)
+                    versioned = {
+                        **body,
+                        "metadata": {**body["metadata"], "resourceVersion": workload.metadata.resource_version},
+                    }
+                    written.workload = await self._apply(resource, versioned, owner, workload.metadata)
                 else:
-                    await self._write(resource, intention, owner, written)
+                    new = workload is None and ObjectName.of(body) not in children
+                    await self._write(resource, intention, owner, written, new=new)
             except Conflict:
                 raise  # somebody was faster: read again, and do not bother the user
             except ApiError as error:
@@ -86,8 +93,8 @@ class Applier:
                 raise failed(resource.kind, name, error, words=words) from error
         return written
 
-    async def _create_workload(self, resource: Resource, body: Json, owner: TrainJob) -> bytes:
-        """Creates the workload by one request, without looking first.
+    async def _create(self, resource: Resource, body: Json, owner: TrainJob) -> tuple[bytes, bool]:
+        """Creates an object by one request, without looking first. Returns it, and whether it is new.
 
         An apply without force tells whether it created. Where it did not, or was refused, we look once: an object
         that this TrainJob controls, and whose content nobody else set, is ours from a lost answer, a crash or a
@@ -100,7 +107,7 @@ class Applier:
                 resource, body, name=name, namespace=namespace, field_manager=FIELD_MANAGER
             )
             if created:
-                return answer
+                return answer, True
         except (Conflict, Forbidden, Invalid) as error:
             refusal = error
         try:
@@ -111,7 +118,7 @@ class Applier:
         if metadata.is_controlled_by(owner.metadata.uid) and not _has_other_authors(found, body):
             if metadata.is_being_deleted:
                 raise Replaced(f'{resource.kind} "{name}" is being deleted')
-            return msgspec.json.encode(found)
+            return msgspec.json.encode(found), False
         if refusal is None:
             empty = {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": {"name": name}}
             await self._client.apply(
@@ -146,16 +153,28 @@ class Applier:
             return False
         return True
 
-    async def _write(self, resource: Resource, intention: Intention, owner: TrainJob, written: Written) -> None:
+    async def _write(
+        self, resource: Resource, intention: Intention, owner: TrainJob, written: Written, *, new: bool
+    ) -> None:
         """An object beside the workload."""
         body = intention.object
         if isinstance(intention, CreateOnce):
             await self._create_once(resource, body, owner)
         elif intention.repair is Repair.CHANGED:
-            written.versions[ObjectName.of(body)] = await self._keep(resource, body, owner)
+            written.versions[ObjectName.of(body)] = await self._make_right(resource, body, owner, new=new)
+        elif new:
+            await self._create(resource, body, owner)
         else:
             present = await self._look(resource, str(body["metadata"]["name"]), owner.metadata.namespace)
             await self._apply(resource, body, owner, present)
+
+    async def _make_right(self, resource: Resource, body: Json, owner: TrainJob, *, new: bool) -> str:
+        """Creates an object whose content counts, or looks whether one that was there is as it should be."""
+        if new:
+            answer, is_new = await self._create(resource, body, owner)
+            if is_new:
+                return version_of(msgspec.json.decode(answer, type=PartialObjectMetadata).metadata)
+        return await self._keep(resource, body, owner)
 
     async def _keep(self, resource: Resource, body: Json, owner: TrainJob) -> str:
         """Looks at the content too: a pass that finds an object as it should be writes nothing. The version of it."""
@@ -176,7 +195,9 @@ class Applier:
 
     async def _apply(self, resource: Resource, body: Json, owner: TrainJob, present: ObjectMeta | None) -> bytes:
         name = str(body["metadata"]["name"])
-        if present is not None:
+        if present is None:
+            await self._check_lives(owner)
+        else:
             if not present.is_controlled_by(owner.metadata.uid):
                 raise NameTaken(resource.kind, name)
             if present.is_being_deleted:
@@ -196,6 +217,15 @@ class Applier:
                 raise Replaced(str(error)) from error
             raise
         return answer
+
+    async def _check_lives(self, owner: TrainJob) -> None:
+        """A child that was there is missing. Somebody deleted it, or it went with its TrainJob, and the watch does not
+        show that yet: what we made for that one would be collected at once, and stand in the way of a successor.
+        """
+        metadata = owner.metadata
+        live = await self._look(TRAIN_JOBS, metadata.name, metadata.namespace)
+        if live is None or live.uid != metadata.uid or live.is_being_deleted:
+            raise Replaced(f'TrainJob "{metadata.name}" is gone')
 
     async def _create_once(self, resource: Resource, body: Json, owner: TrainJob) -> None:
         namespace, name = owner.metadata.namespace, str(body["metadata"]["name"])

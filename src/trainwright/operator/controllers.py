@@ -5,7 +5,7 @@ In: a client, the settings and the kinds that plugins name. Out: `all`, for a `M
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from trainwright.api.configuration import TRAIN_JOB
@@ -53,6 +53,7 @@ class Controllers:
         self._settings = settings
         self._clock = clock
         self._metrics = metrics
+        self._kinds = kinds
         reconciler = TrainJobReconciler(
             client, views, kinds, GeneratedKeys(), clock=clock, ca_certificate=ca_certificate
         )
@@ -67,9 +68,19 @@ class Controllers:
             if not job.is_finished:
                 self._train_jobs.add(key_of(job))
 
-    def controller(self, name: str, reconcile: Reconcile, watches: list[Watches], *, kind: str = "") -> Controller:
+    def controller(
+        self,
+        name: str,
+        reconcile: Reconcile,
+        watches: list[Watches],
+        *,
+        kind: str = "",
+        begin: Callable[[], Awaitable[None]] | None = None,
+    ) -> Controller:
         workers = self._settings.configuration.workers(kind)
-        return Controller(name, reconcile, watches, workers=workers, clock=self._clock, metrics=self._metrics)
+        return Controller(
+            name, reconcile, watches, workers=workers, begin=begin, clock=self._clock, metrics=self._metrics
+        )
 
     def _follow(self, watch: Watch, source: Source[Any]) -> None:
         self._train_jobs.listen_to(Watches(source, _train_jobs_of))
@@ -81,11 +92,12 @@ class Controllers:
             trainjob.CONTROLLER,
             reconciler.reconcile,
             [
-                Watches(views.jobs),
+                Watches(views.jobs, new_first=True),
                 Watches(views.runtimes, self._unfinished_jobs_of("TrainingRuntime")),
                 Watches(views.cluster_runtimes, self._unfinished_jobs_of("ClusterTrainingRuntime")),
             ],
             kind=TRAIN_JOB,
+            begin=lambda: self._kinds.wait_for_workloads(self._clock),
         )
 
     def _unfinished_jobs_of(self, kind: str) -> KeysOf:

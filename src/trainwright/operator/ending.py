@@ -28,7 +28,7 @@ class Ending:
         """Repeats until nothing of the job runs; then its time to live counts."""
         if workload is not None and not workload.status.is_finished:
             if not workload.metadata.is_being_deleted:
-                await delete_workload(self._client, workload)
+                await delete_workload(self._client, workload, as_seen=True)
             return After(CLEAN_UP_SECONDS)
         remaining = self._time_to_live(job, workload)
         if remaining is None or remaining > 0:
@@ -79,10 +79,13 @@ class Ending:
         return runtime.metadata.annotation(TTL_ANNOTATION) if runtime is not None else None
 
 
-async def delete_workload(client: Client, workload: Workload) -> None:
-    """Deletes this very object, with what it owns."""
+async def delete_workload(client: Client, workload: Workload, *, as_seen: bool = False) -> None:
+    """Deletes this very object, with what it owns. With `as_seen` only while it is as the store shows it: one that
+    seems to run may have ended, and then its pods and their logs stay. `Conflict` says that the store is behind.
+    """
     metadata = workload.metadata
-    options = DeleteOptions(uid=metadata.uid, propagation="Background")
+    version = metadata.resource_version if as_seen else None
+    options = DeleteOptions(uid=metadata.uid, resource_version=version, propagation="Background")
     try:
         await client.delete(workload.resource, metadata.name, metadata.namespace, options)
     except NotFound:

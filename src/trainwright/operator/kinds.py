@@ -40,6 +40,7 @@ log = logging.getLogger(__name__)
 
 BY_OWNER = "owner"
 AGAIN_SECONDS = 30.0
+PATIENCE_SECONDS = 10.0
 
 Attach = Callable[[Watch, Source[Any]], None]
 
@@ -105,6 +106,19 @@ class Kinds:
         """The kinds that were named at the start and that the API server has said nothing about yet."""
         return [source.resource.plural for source in self._at_start if not source.is_answered]
 
+    async def wait_for_workloads(self, clock: Clock) -> None:
+        """Until every kind that can be a workload has been listed or refused, but not for long: a kind that stays
+        silent concerns its own jobs only. A job that is looked at earlier is looked at twice.
+        """
+        sources = [source for _, source in self._workloads()]
+        answers: asyncio.Future[Any] = asyncio.gather(*(source.wait_answered() for source in sources))
+        patience: asyncio.Future[Any] = asyncio.ensure_future(clock.sleep(PATIENCE_SECONDS))
+        try:
+            await asyncio.wait({answers, patience}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            answers.cancel()
+            patience.cancel()
+
     # Watching
 
     async def run(self, client: Client, clock: Clock) -> None:
@@ -160,6 +174,10 @@ class Kinds:
         found = [(named, thing) for named in self.framework.watches if named.watch == watch]
         return workload_of(job, found, self.framework)
 
+    def saw_go(self, job: TrainJob) -> bool:
+        """Whether we saw a workload of this job being deleted, whatever its status says of one."""
+        return job.metadata.uid in self._gone
+
     def last_seen(self, job: TrainJob) -> Workload | None:
         """The job's workload in its last state, if we saw it being deleted.
 
@@ -199,11 +217,11 @@ class Kinds:
 
     def taken_from(self, job: TrainJob) -> frozenset[ObjectName]:
         """The objects of the job's name that it does not control."""
+        key, uid = key_of(job), job.metadata.uid
         return frozenset(
             _name(watch.resource, thing.metadata.name)
             for watch, source in self._sources.items()
-            if (thing := source.store.get(key_of(job))) is not None
-            and not thing.metadata.is_controlled_by(job.metadata.uid)
+            if (thing := source.store.get(key)) is not None and not thing.metadata.is_controlled_by(uid)
         )
 
     def find(self, job: TrainJob, name: ObjectName) -> ObjectMeta | None:

@@ -63,7 +63,7 @@ class Operator:
         self.kinds = Kinds(framework or reloading.load())
         self._tls = ServingTLS(self.settings.configuration.tls)
         self._certificates = self._make_certificates()
-        views = Views()
+        self.views = views = Views()
         writer = self._make_writer()
         self._controllers = Controllers(
             writer,
@@ -141,6 +141,8 @@ class Operator:
             disabled=chosen.disabled_plugins,
             directory=chosen.directory,
             progress_server=self.settings.progress_server,
+            kubernetes_gang=self.settings.configuration.gangs_by_kubernetes,
+            local_runs=self.settings.local_runs,
         )
 
     def _make_election(self) -> Election | None:

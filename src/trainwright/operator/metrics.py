@@ -12,10 +12,8 @@ from functools import partial
 
 from prometheus_client import (
     CollectorRegistry,
-    Counter,
     Gauge,
     GCCollector,
-    Histogram,
     PlatformCollector,
     ProcessCollector,
     disable_created_metrics,
@@ -24,6 +22,7 @@ from prometheus_client import (
 from trainwright.client.errors import ClientError
 from trainwright.client.requests import Request
 from trainwright.client.transport import Answer, Stream, Transport
+from trainwright.operator.tallies import Counts, Durations, Levels
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 QUEUE_SECONDS = (1e-06, 1e-05, 1e-04, 0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -37,67 +36,72 @@ class OperatorMetrics:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
+        self.passes = 0
+        """Reconciles of all controllers."""
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         GCCollector(registry=registry)
-        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
-        seconds = partial(Histogram, registry=registry, buckets=SECONDS)
-        queue_seconds = partial(Histogram, registry=registry, buckets=QUEUE_SECONDS)
+        counts, levels = partial(Counts, registry=registry), partial(Levels, registry=registry)
+        seconds = partial(Durations, registry=registry, bounds=SECONDS)
+        queue_seconds = partial(Durations, registry=registry, bounds=QUEUE_SECONDS)
         by_controller, by_queue, by_webhook = ("controller",), ("name", "controller"), ("webhook",)
-        self._reconciles = counter(
+        self._reconciles = counts(
             "controller_runtime_reconcile_total", "Reconciliations by result", ("controller", "result")
         )
-        self._errors = counter("controller_runtime_reconcile_errors_total", "Failed reconciliations", by_controller)
+        self._errors = counts("controller_runtime_reconcile_errors_total", "Failed reconciliations", by_controller)
         self._seconds = seconds("controller_runtime_reconcile_time_seconds", "Time of a reconciliation", by_controller)
-        self._most = gauge("controller_runtime_max_concurrent_reconciles", "Workers", by_controller)
-        self._active = gauge("controller_runtime_active_workers", "Busy workers", by_controller)
-        self._depth = gauge("workqueue_depth", "Waiting keys", by_queue)
-        self._adds = counter("workqueue_adds_total", "Keys added", by_queue)
+        self._most = levels("controller_runtime_max_concurrent_reconciles", "Workers", by_controller)
+        self._active = levels("controller_runtime_active_workers", "Busy workers", by_controller)
+        self._depth = levels("workqueue_depth", "Waiting keys", by_queue)
+        self._adds = counts("workqueue_adds_total", "Keys added", by_queue)
         self._waits = queue_seconds("workqueue_queue_duration_seconds", "Time a key waits", by_queue)
         self._works = queue_seconds("workqueue_work_duration_seconds", "Time of work on a key", by_queue)
-        self._retries = counter("workqueue_retries_total", "Keys added again after a failure", by_queue)
-        self._leading = gauge("leader_election_master_status", "1 while this replica leads", ("name",))
-        self._requests = counter("rest_client_requests_total", "Requests to the API server", ("code", "method", "host"))
-        self._webhooks = counter("controller_runtime_webhook_requests_total", "Admission reviews", ("webhook", "code"))
-        self._plugins = gauge("trainwright_plugins", "Plugins that run")
-        self._broken = gauge("trainwright_plugins_broken", "1 for each plugin file that cannot be used", ("file",))
+        self._retries = counts("workqueue_retries_total", "Keys added again after a failure", by_queue)
+        self._leading = levels("leader_election_master_status", "1 while this replica leads", ("name",))
+        self._requests = counts("rest_client_requests_total", "Requests to the API server", ("code", "method", "host"))
+        self._webhooks = counts("controller_runtime_webhook_requests_total", "Admission reviews", ("webhook", "code"))
         self._reviews = seconds("controller_runtime_webhook_latency_seconds", "Time of an admission review", by_webhook)
+        self._plugins = Gauge("trainwright_plugins", "Plugins that run", registry=registry)
+        self._broken = Gauge(
+            "trainwright_plugins_broken", "1 for each plugin file that cannot be used", ("file",), registry=registry
+        )
 
     def reconciled(self, controller: str, result: str, seconds: float) -> None:
-        self._reconciles.labels(controller, result).inc()
-        self._seconds.labels(controller).observe(seconds)
+        self._reconciles.add(controller, result)
+        self._seconds.observe(seconds, controller)
         if result == "error":
-            self._errors.labels(controller).inc()
+            self._errors.add(controller)
 
     def queue_added(self, queue: str) -> None:
-        self._adds.labels(queue, queue).inc()
+        self._adds.add(queue, queue)
 
     def queue_depth(self, queue: str, depth: int) -> None:
-        self._depth.labels(queue, queue).set(depth)
+        self._depth.set(depth, queue, queue)
 
     def queue_taken(self, queue: str, depth: int, waited: float) -> None:
-        self._depth.labels(queue, queue).set(depth)
-        self._waits.labels(queue, queue).observe(waited)
+        self._depth.set(depth, queue, queue)
+        self._waits.observe(waited, queue, queue)
 
     def queue_retried(self, queue: str) -> None:
-        self._retries.labels(queue, queue).inc()
+        self._retries.add(queue, queue)
 
     def worked(self, queue: str, seconds: float) -> None:
-        self._works.labels(queue, queue).observe(seconds)
+        self.passes += 1
+        self._works.observe(seconds, queue, queue)
 
     def workers(self, controller: str, busy: int, most: int) -> None:
-        self._active.labels(controller).set(busy)
-        self._most.labels(controller).set(most)
+        self._active.set(busy, controller)
+        self._most.set(most, controller)
 
     def leading(self, lease: str, is_leader: bool) -> None:
-        self._leading.labels(lease).set(1 if is_leader else 0)
+        self._leading.set(1 if is_leader else 0, lease)
 
     def requested(self, method: str, code: str, host: str) -> None:
-        self._requests.labels(code, method, host).inc()
+        self._requests.add(code, method, host)
 
     def admitted(self, webhook: str, code: int, seconds: float) -> None:
-        self._webhooks.labels(webhook, str(code)).inc()
-        self._reviews.labels(webhook).observe(seconds)
+        self._webhooks.add(webhook, str(code))
+        self._reviews.observe(seconds, webhook)
 
     def plugins(self, running: int, broken: Iterable[str]) -> None:
         self._plugins.set(running)

@@ -1,33 +1,38 @@
 """The progress server: training code posts how far it is, and it appears in `status.trainerStatus`.
 
-One write per TrainJob at a time: reports that arrive meanwhile wait together, and the newest of them, by
-`lastUpdatedTime`, is the next write. So a job that reports often delays only itself, and a report that arrives late
-never replaces a newer one.
+A TrainJob is known by its uid, so that one of the same name begins anew. One write per TrainJob at a time: reports that
+arrive meanwhile wait together, and the newest of them, by `lastUpdatedTime`, is the next write. So a job that reports
+often delays only itself, and a report that arrives late never replaces a newer one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 
 import msgspec
-from aiohttp import web
 
 from trainwright.api.resources import TRAIN_JOBS
 from trainwright.api.times import seconds_of
 from trainwright.client import ApiError, Client, ClientError, Invalid, NotFound
-from trainwright.client.errors import BadRequest
+from trainwright.client.errors import BadRequest, Status
 from trainwright.controlloop import Clock
+from trainwright.http.application import Application, Request
+from trainwright.http.response import JSON, Response
 from trainwright.operator.reports import ReportInvalid, TrainerStatus, read_report
+from trainwright.operator.reviewing import TooManyReviews
 from trainwright.operator.tokens import Tokens, bearer
 
 log = logging.getLogger(__name__)
 
 FIELD_MANAGER = "trainer-status"
-PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/{namespace}/trainjobs/{name}/status"
+PATH = re.compile(r"/apis/trainer\.kubeflow\.org/v1alpha1/namespaces/([^/]+)/trainjobs/([^/]+)/status")
 LARGEST_BODY = 65536
 WRITE_INTERVAL_SECONDS = 0.2
 """Between two writes for one TrainJob."""
+AHEAD_SECONDS = 300.0
+"""By which a pod's clock may be ahead of the API server's."""
 REMEMBERED = 10_000
 """TrainJobs whose newest report is remembered."""
 
@@ -39,7 +44,7 @@ class Refusal(Exception):
         super().__init__(message)
         self.code, self.message, self.reason = code, message, reason
 
-    def response(self) -> web.Response:
+    def response(self) -> Response:
         body = {"metadata": {}, "status": "Failure", "message": self.message, "reason": self.reason, "code": self.code}
         return _json(msgspec.json.encode(body), self.code)
 
@@ -74,11 +79,16 @@ class ProgressWriter:
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._turns: dict[tuple[str, str], _Turn] = {}
+        self._turns: dict[str, _Turn] = {}
 
-    async def write(self, namespace: str, name: str, status: TrainerStatus) -> None:
-        """Returns when this report, or a newer one, is stored; raises what the API server said to the write."""
-        turn = self._turn(namespace, name)
+    async def write(self, namespace: str, name: str, uid: str, status: TrainerStatus) -> None:
+        """Returns when this report, or a newer one, is stored; raises what the API server said to the write.
+
+        `ReportInvalid` for one that is dated in the future: nothing would ever be newer.
+        """
+        if self._is_ahead(status.last_updated_time):
+            raise ReportInvalid(f"lastUpdatedTime {status.last_updated_time} is in the future")
+        turn = self._turn(uid)
         if _is_older(status, turn.newest):
             return
         if turn.next_batch is None:
@@ -88,18 +98,18 @@ class ProgressWriter:
         batch = turn.next_batch
         async with turn.lock:
             if not batch.is_written:
-                await self._write_batch(namespace, name, turn, batch)
+                await self._write_batch(namespace, name, uid, turn, batch)
         if batch.error is not None:
             raise batch.error
 
-    async def _write_batch(self, namespace: str, name: str, turn: _Turn, batch: _Batch) -> None:
+    async def _write_batch(self, namespace: str, name: str, uid: str, turn: _Turn, batch: _Batch) -> None:
         """Writes the batch, unless it is cancelled: then the next of those who wait for it does."""
         if (wait := turn.next_write_at - self._clock.now()) > 0:
             await self._clock.sleep(wait)
         if turn.next_batch is batch:
             turn.next_batch = None  # reports that arrive from now on wait for the write after this one
         try:
-            await self._apply(namespace, name, batch.newest)
+            await self._apply(namespace, name, uid, batch.newest)
         except ClientError as error:
             batch.error = error
         else:
@@ -107,24 +117,30 @@ class ProgressWriter:
         batch.is_written = True
         turn.next_write_at = self._clock.now() + WRITE_INTERVAL_SECONDS
 
-    def _turn(self, namespace: str, name: str) -> _Turn:
-        found = self._turns.get((namespace, name))
+    def _is_ahead(self, time: str | None) -> bool:
+        return time is not None and _moment(time) > self._client.server_time.now() + AHEAD_SECONDS
+
+    def _turn(self, uid: str) -> _Turn:
+        found = self._turns.get(uid)
         if found is None:
             if len(self._turns) >= REMEMBERED:  # forgetting one costs at most one late report taking effect
                 self._turns = {key: turn for key, turn in self._turns.items() if turn.lock.locked()}
-            found = self._turns[(namespace, name)] = _Turn()
+            found = self._turns[uid] = _Turn()
         return found
 
-    async def _apply(self, namespace: str, name: str, status: TrainerStatus) -> None:
-        # Server-side apply would create a TrainJob that is gone; a uid that is read first makes it fail instead.
+    async def _apply(self, namespace: str, name: str, uid: str, status: TrainerStatus) -> None:
+        # Server-side apply would create a TrainJob that is gone; with a uid it fails instead.
         found = await self._client.get(TRAIN_JOBS, name, namespace, decode=_Stored)
+        if found.metadata.uid != uid:
+            raise NotFound(Status(message=f'TrainJob "{name}" was replaced', reason="NotFound", code=404))
         stored = found.status.trainer_status if found.status else None
-        if stored is not None and _is_older(status, stored.last_updated_time):
+        newest = stored.last_updated_time if stored is not None else None
+        if not self._is_ahead(newest) and _is_older(status, newest):
             return
         body = {
             "apiVersion": TRAIN_JOBS.api_version,
             "kind": TRAIN_JOBS.kind,
-            "metadata": {"name": name, "namespace": namespace, "uid": found.metadata.uid},
+            "metadata": {"name": name, "namespace": namespace, "uid": uid},
             "status": {"trainerStatus": msgspec.to_builtins(status)},
         }
         await self._client.apply(
@@ -156,13 +172,10 @@ class ProgressServer:
         self._tokens = tokens
         self._writer = writer
 
-    def application(self) -> web.Application:
-        app = web.Application(client_max_size=LARGEST_BODY)
-        app.router.add_post(PATH, self._guarded)
-        app.router.add_route("*", "/{anything:.*}", _not_found)
-        return app
+    def application(self) -> Application:
+        return Application({}, fallback=self._guarded, largest_body=LARGEST_BODY)
 
-    async def _guarded(self, request: web.Request) -> web.StreamResponse:
+    async def _guarded(self, request: Request) -> Response:
         try:
             return await self._report(request)
         except Refusal as refusal:
@@ -171,28 +184,35 @@ class ProgressServer:
             log.error("progress report: %r", error, exc_info=error)
             return Refusal(500, "Internal Server Error", "InternalError").response()
 
-    async def _report(self, request: web.Request) -> web.Response:
-        if (request.content_length or 0) > LARGEST_BODY:
+    async def _report(self, request: Request) -> Response:
+        named = PATH.fullmatch(request.path)
+        if named is None or request.method != "POST":
+            raise Refusal(404, "Not found", "NotFound")
+        if request.is_too_large:
             raise Refusal(413, "Payload too large", "RequestEntityTooLarge")
-        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        namespace, name = named[1], named[2]
         try:
-            allowed = await self._tokens.may_report(bearer(request.headers.get("Authorization")), namespace, name)
+            uid = await self._tokens.reporter_of(bearer(request.headers.get("Authorization")), namespace, name)
+        except TooManyReviews:
+            raise Refusal(429, "Too many requests", "TooManyRequests") from None
         except ClientError as error:
             log.warning("progress report for %s/%s: the token could not be checked: %s", namespace, name, error)
             raise Refusal(500, "Internal error", "InternalError") from error
-        if not allowed:
+        if not uid:
             raise Refusal(403, "Forbidden", "Forbidden")
         try:
-            report = read_report(await request.read())
-        except (ReportInvalid, web.HTTPRequestEntityTooLarge) as error:
+            report = read_report(request.body)
+        except ReportInvalid as error:
             raise Refusal(422, "Invalid payload", "Invalid") from error
         if report.trainer_status is not None:
-            await self._store(namespace, name, report.trainer_status)
+            await self._store(namespace, name, uid, report.trainer_status)
         return _json(msgspec.json.encode(report))
 
-    async def _store(self, namespace: str, name: str, status: TrainerStatus) -> None:
+    async def _store(self, namespace: str, name: str, uid: str, status: TrainerStatus) -> None:
         try:
-            await self._writer.write(namespace, name, status)
+            await self._writer.write(namespace, name, uid, status)
+        except ReportInvalid as error:
+            raise Refusal(422, str(error), "Invalid") from error
         except NotFound as error:
             raise Refusal(404, "Train job not found", "NotFound") from error
         except (Invalid, BadRequest) as error:
@@ -201,10 +221,6 @@ class ProgressServer:
             level = logging.DEBUG if isinstance(error, ApiError) and error.code == 409 else logging.WARNING
             log.log(level, "progress report for %s/%s: %s", namespace, name, error)
             raise Refusal(500, "Internal error", "InternalError") from error
-
-
-async def _not_found(request: web.Request) -> web.StreamResponse:
-    return Refusal(404, "Not found", "NotFound").response()
 
 
 def _is_older(status: TrainerStatus, than: str | None) -> bool:
@@ -219,5 +235,5 @@ def _moment(text: str | None) -> float:
         return float("inf")  # not a time: the CRD's schema will say so
 
 
-def _json(body: bytes, status: int = 200) -> web.Response:
-    return web.Response(status=status, body=body, content_type="application/json")
+def _json(body: bytes, status: int = 200) -> Response:
+    return Response(status, body, JSON)

@@ -48,6 +48,8 @@ MUTATING_NAME = "defaulter.trainer.kubeflow.org"
 VALIDATING_NAME = "validator.trainer.kubeflow.org"
 FILES = ("ca.crt", "ca.key", "tls.crt", "tls.key")
 FILE_POLL_SECONDS = 10.0
+JUDGE_SECONDS = 5.0
+"""How long a stored certificate that the API server trusts is served before it is judged for the first time."""
 
 
 class _Secret(msgspec.Struct, frozen=True):
@@ -125,21 +127,33 @@ class Rotation:
         stored = material_of(secret) if secret is not None else None
         now = self._now()
         injected = stored is not None and all(self._is_injected(source, stored) for source in self._configurations)
+        if stored is not None and injected and not self._ready and self._serve(stored):
+            self._ready = True
+            return After(JUDGE_SECONDS)  # an operator that starts again has more urgent work than to judge it
         judgement = await self._judge(Question(stored, self._policy, now.timestamp(), injected))
         if judgement.wanted is not None:
             await self._store(secret, judgement.wanted)
             return After(1.0)  # the watch brings what was stored, by us or by another replica
         assert stored is not None
-        if self._tls.load(stored.certificate, stored.key):
-            log.info("serving with a new certificate")
-        bundle = stored.bundle.decode()
-        if bundle != self.ca_certificate:
-            self.ca_certificate = bundle
-            self._on_change()
+        self._serve(stored)
         for source in self._configurations:
             await self._inject(source, stored)
         self._ready = True
         return After(judgement.again)
+
+    def _serve(self, material: Material) -> bool:
+        """Serves with it, and gives its CAs to children; False when it is no pair."""
+        try:
+            if self._tls.load(material.certificate, material.key):
+                log.info("serving with a new certificate")
+        except ConfigError as error:
+            log.warning("the Secret %s: %s", self._key, error)
+            return False
+        bundle = material.bundle.decode()
+        if bundle != self.ca_certificate:
+            self.ca_certificate = bundle
+            self._on_change()
+        return True
 
     async def _store(self, secret: _Secret | None, material: Material) -> None:
         contents = (material.bundle, material.authority_key, material.certificate, material.key)

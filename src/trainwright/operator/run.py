@@ -15,14 +15,20 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from trainwright.api.configuration import Configuration, ConfigurationError
+import msgspec
+
+from trainwright.api.configuration import Configuration, ConfigurationError, MetricsAuth
 from trainwright.api.wellknown import SYSTEM_NAMESPACE
 from trainwright.client import Client, ClientError, Connection, HttpTransport, Transport
 from trainwright.client import kubeconfig as kubeconfigs
+from trainwright.clock import SystemClock
 from trainwright.controlloop.election import LostLease
+from trainwright.http.limits import raise_descriptor_limit
 from trainwright.operator.certificates import Policy
 from trainwright.operator.configfile import parse
+from trainwright.operator.incumbent import AnotherOperator, refuse_incumbent
 from trainwright.operator.manager import Operator
+from trainwright.operator.memory import Trimming, settle_collector
 from trainwright.operator.metrics import Counted, OperatorMetrics
 from trainwright.operator.settings import Settings
 from trainwright.pipeline import PipelineError
@@ -37,20 +43,29 @@ def run_operator(
     *,
     config: Path | None = None,
     kubeconfig: Path | None = None,
+    context: str | None = None,
     feature_gates: str = "",
+    metrics_auth: bool = False,
     namespace: str | None = None,
     identity: str | None = None,
     environment: Mapping[str, str] = os.environ,
     policy: Policy | None = None,
+    take_over: bool = False,
 ) -> int:
-    """Runs the operator in this process; the exit code."""
+    """Runs the operator in this process; the exit code. It refuses a cluster that another operator serves, unless
+    `take_over`.
+    """
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)  # unless whoever calls has done so
+    raise_descriptor_limit()
     try:
         configuration = read_configuration(config, feature_gates)
-        connection = find_connection(kubeconfig, environment)
+        if metrics_auth:
+            metrics = msgspec.structs.replace(configuration.metrics, auth=MetricsAuth(enabled=True))
+            configuration = msgspec.structs.replace(configuration, metrics=metrics)
+        connection = find_connection(kubeconfig, environment, context)
         with asyncio.Runner(loop_factory=_fast_loop()) as runner:
-            return runner.run(_run(configuration, connection, namespace, identity, policy))
-    except (ConfigurationError, ClientError, PipelineError) as error:
+            return runner.run(_run(configuration, connection, namespace, identity, policy, take_over))
+    except (ConfigurationError, ClientError, PipelineError, AnotherOperator) as error:
         print(f"trainwright operator: {error}", file=sys.stderr)
         return 1
 
@@ -74,16 +89,18 @@ def read_configuration(path: Path | None, feature_gates: str = "") -> Configurat
     return parse(text, feature_gates=feature_gates)
 
 
-def find_connection(kubeconfig: Path | None, environment: Mapping[str, str]) -> Connection:
-    """The named kubeconfig; else the cluster we run in; else $KUBECONFIG; else ~/.kube/config."""
+def find_connection(kubeconfig: Path | None, environment: Mapping[str, str], context: str | None = None) -> Connection:
+    """The named kubeconfig; else, unless a context is named, the cluster we run in; else $KUBECONFIG; else
+    ~/.kube/config.
+    """
     if kubeconfig is not None:
-        return kubeconfigs.load(kubeconfig)
+        return kubeconfigs.load(kubeconfig, context=context)
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
-    if host and port and kubeconfigs.SERVICE_ACCOUNT.exists():
+    if context is None and host and port and kubeconfigs.SERVICE_ACCOUNT.exists():
         return kubeconfigs.in_cluster(host=host, port=port)
     listed = environment.get("KUBECONFIG")
     paths = [Path(part) for part in listed.split(os.pathsep) if part] if listed else [Path.home() / ".kube" / "config"]
-    return kubeconfigs.load_merged(paths)
+    return kubeconfigs.load_merged(paths, context=context)
 
 
 def operator_namespace() -> str:
@@ -98,6 +115,7 @@ async def _run(
     namespace: str | None,
     identity: str | None,
     policy: Policy | None,
+    take_over: bool,
 ) -> int:
     metrics = OperatorMetrics()
     transport: Transport = Counted(HttpTransport(connection), metrics, connection.server.partition("://")[2])
@@ -108,8 +126,17 @@ async def _run(
             identity=identity or f"{socket.gethostname()}_{os.getpid()}",
             certificates=policy,
         )
+        where = f"context {connection.context}" if connection.context else "the cluster of this pod"
+        log.info("on %s at %s", where, connection.server)
+        if not take_over:
+            await refuse_incumbent(client, settings, in_cluster=not connection.context)
         operator = Operator(client, settings, metrics=metrics)
-        return await _until_signal(operator)
+        settle_collector()
+        trimming = asyncio.ensure_future(Trimming(lambda: metrics.passes, SystemClock()).run())
+        try:
+            return await _until_signal(operator)
+        finally:
+            trimming.cancel()
 
 
 async def _until_signal(operator: Operator) -> int:

@@ -10,23 +10,21 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 
-from aiohttp import web
-
 from trainwright.client import Client
 from trainwright.client.ratelimit import RateLimited
 from trainwright.clock import Clock
+from trainwright.http.application import Application
 from trainwright.operator import webhooks
 from trainwright.operator.admission import Admission
 from trainwright.operator.endpoints import health_application, metrics_application
 from trainwright.operator.kinds import Kinds
 from trainwright.operator.metrics import OperatorMetrics
 from trainwright.operator.progress import ProgressServer, ProgressWriter
+from trainwright.operator.reviewing import Reviewing
 from trainwright.operator.serving import Server, ServingTLS
 from trainwright.operator.settings import Settings
 from trainwright.operator.tokens import Tokens
 from trainwright.operator.views import Views
-
-READY_POLL_SECONDS = 0.2
 
 
 class Servers:
@@ -55,6 +53,7 @@ class Servers:
         self._clock = clock
         self._metrics = metrics
         self._listeners = listeners
+        self._reviewing = Reviewing(clock)
 
     @property
     def why_not_ready(self) -> str:
@@ -72,11 +71,11 @@ class Servers:
                 probes = health_application(why_not_ready)
                 await self._listen(servers, "health", probes, config.health.health_probe_bind_address)
             reviewer = self._client if config.metrics.auth.enabled else None
-            figures = metrics_application(self._metrics.registry, reviewer)
+            figures = metrics_application(self._metrics.registry, reviewer, self._reviewing)
             if config.metrics.bind_address != "0" and not config.metrics.secure_serving:
                 await self._listen(servers, "metrics", figures, config.metrics.bind_address)
-            while self._settings.needs_certificates and not self._tls.is_ready:
-                await self._clock.sleep(READY_POLL_SECONDS)
+            if self._settings.needs_certificates:
+                await self._tls.wait_ready()
             if config.webhook.enable:
                 where = self._listeners.get("webhook", f"{config.webhook.host}:{config.webhook.port}")
                 await self._listen(servers, "webhook", self._webhooks(), where, self._tls)
@@ -87,21 +86,21 @@ class Servers:
                 await self._listen(servers, "progress", self._progress(), where, self._tls)
             await asyncio.Event().wait()
 
-    def _webhooks(self) -> web.Application:
+    def _webhooks(self) -> Application:
         return webhooks.application(Admission(self._client, self._views, self._kinds), self._metrics)
 
-    def _progress(self) -> web.Application:
+    def _progress(self) -> Application:
         config = self._config.status_server
         transport = self._client.transport
         limited = RateLimited(transport, qps=config.qps, burst=config.burst) if config.qps else transport
-        tokens = Tokens(self._client, self._clock, self._kinds.workload_resources)
+        tokens = Tokens(self._client, self._clock, self._kinds.workload_resources, self._reviewing)
         return ProgressServer(tokens, ProgressWriter(Client(limited), self._clock)).application()
 
     async def _listen(
         self,
         servers: AsyncExitStack,
         name: str,
-        app: web.Application,
+        app: Application,
         address: str | socket.socket,
         tls: ServingTLS | None = None,
     ) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import ssl
-from types import TracebackType
 from typing import Self
-
-from aiohttp import web
 
 from trainwright.api.configuration import ConfigurationError, TLSConfig
 from trainwright.client.tls import load_chain
+from trainwright.http import server as http
+from trainwright.http.application import Application
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +46,11 @@ class ServingTLS:
         if known:
             self.context.set_ciphers(":".join(known))
         self._loaded: tuple[bytes, bytes] | None = None
+        self._ready = asyncio.Event()
+
+    async def wait_ready(self) -> None:
+        """Until there is a certificate."""
+        await self._ready.wait()
 
     @property
     def is_ready(self) -> bool:
@@ -57,43 +62,27 @@ class ServingTLS:
             return False
         load_chain(self.context, certificate, key)
         self._loaded = (certificate, key)
+        self._ready.set()
         return True
 
 
-class Server:
-    """An aiohttp application on one address: `async with Server(app, ":9443", tls):`. Port 0 takes a free one.
+class Server(http.Server):
+    """An application on one address: `async with Server(app, ":9443", tls):`. Port 0 takes a free one.
 
     A socket in place of the address is one that is bound already, and the server's from then on.
     """
 
-    def __init__(self, app: web.Application, address: str | socket.socket, tls: ServingTLS | None = None) -> None:
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_SECONDS)
-        self._address = address
-        self._tls = tls
-        self.port = 0
+    def __init__(self, app: Application, address: str | socket.socket, tls: ServingTLS | None = None) -> None:
+        where = split_address(address) if isinstance(address, str) else address
+        super().__init__(app, where, tls.context if tls else None, shutdown_seconds=SHUTDOWN_SECONDS)
+        self._address = where
 
     async def __aenter__(self) -> Self:
-        await self._runner.setup()
-        context = self._tls.context if self._tls else None
-        site: web.BaseSite
-        if isinstance(self._address, socket.socket):
-            host, port = self._address.getsockname()[:2]
-            site = web.SockSite(self._runner, self._address, ssl_context=context)
-        else:
-            host, port = split_address(self._address)
-            site = web.TCPSite(self._runner, host or None, port, ssl_context=context, reuse_address=True)
         try:
-            await site.start()
+            return await super().__aenter__()
         except OSError as error:
-            await self._runner.cleanup()
+            host, port = self._address if isinstance(self._address, tuple) else self._address.getsockname()[:2]
             raise ConfigurationError(f"cannot listen on {host or '*'}:{port}: {error.strerror}") from error
-        self.port = self._runner.addresses[0][1]
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._runner.cleanup()
 
 
 def split_address(address: str) -> tuple[str, int]:

@@ -19,6 +19,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Who holds the Lease."""
     certificates: Policy | None = None
     """How certificates are made; None for the usual way."""
+    local_runs: bool = False
+    """Whether pods say which run they belong to: only a local node keeps runs."""
     unused_revision_seconds: float = UNUSED_SECONDS
     """How long a runtime revision is kept after its last use."""
 

@@ -3,10 +3,14 @@
 What is not final can wait for a moment: while a job starts, one state follows the other within a second, and each
 write wakes everybody who watches TrainJobs. So a difference is written at most `MERGE_SECONDS` after it was first
 seen, with all that has come since. A condition, a problem or an end is written at once.
+
+In a burst of new TrainJobs the API server is what everybody waits for, and a status that only says "Pending" would take
+a third of it. So while so many start, what is not final waits for longer, though never for more than `BURST_SECONDS`.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import msgspec
@@ -21,6 +25,10 @@ from trainwright.operator.applier import FIELD_MANAGER
 from trainwright.operator.views import thin_train_job
 
 MERGE_SECONDS = 1.0
+BURST_SECONDS = 10.0
+BURST_STARTS = 16
+"""So many TrainJobs that start within a second are a burst."""
+BURST_LOOK_SECONDS = 4.0
 AT_ONCE = frozenset(["conditions"])
 
 
@@ -42,10 +50,19 @@ class Statuses:
         self._client = client
         self._jobs = jobs
         self._clock = clock
-        self._due: dict[Key, float] = {}
+        self._first_seen: dict[Key, float] = {}  # differences that wait to be written
+        self._starts: deque[float] = deque(maxlen=BURST_STARTS)  # when the last few TrainJobs were started
 
     def forget(self, key: Key) -> None:
-        self._due.pop(key, None)
+        self._first_seen.pop(key, None)
+
+    def job_starts(self) -> None:
+        """A TrainJob is about to be given its workload."""
+        self._starts.append(self._clock.now())
+
+    @property
+    def _is_burst(self) -> bool:
+        return len(self._starts) == BURST_STARTS and self._clock.now() - self._starts[0] < 1.0
 
     async def write(self, job: TrainJob, new: TrainJobStatus, *, at_once: bool = False) -> float | None:
         """Patches the status if it differs, or says in how many seconds to call again.
@@ -56,10 +73,14 @@ class Statuses:
         if not patch:
             self.forget(key_of(job))
             return None
-        now = self._clock.now()
-        remaining = self._due.setdefault(key_of(job), now + MERGE_SECONDS) - now
-        if remaining > 0 and not at_once and not AT_ONCE & patch.keys():
-            return remaining
+        if not at_once and not AT_ONCE & patch.keys():
+            now = self._clock.now()
+            first_seen = self._first_seen.setdefault(key_of(job), now)
+            # Compared as times, not as durations: a timer for `due - now` then ends at `due`, rounded as it is here.
+            if now < (due := first_seen + MERGE_SECONDS):
+                return due - now
+            if now < (due := first_seen + BURST_SECONDS) and self._is_burst:
+                return min(BURST_LOOK_SECONDS, due - now)
         self.forget(key_of(job))
         await self._patch(job, patch)
         return None

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from trainwright.api.metadata import ObjectMeta
+from trainwright.api.metadata import ObjectMeta, PartialObjectMetadata
 from trainwright.api.resources import TRAIN_JOBS
 from trainwright.api.trainjob import TrainJob
 from trainwright.client import ApiError, Client, Conflict, Forbidden, NotFound
@@ -23,6 +23,7 @@ from trainwright.operator.applier import FIELD_MANAGER, Applier, NotWritten, Rep
 from trainwright.operator.converged import Converged
 from trainwright.operator.ending import Ending, delete_workload
 from trainwright.operator.events import Events
+from trainwright.operator.explaining import NOTHING, Explaining
 from trainwright.operator.kinds import Kinds, NotYetListed
 from trainwright.operator.revisions import Revision, Revisions, revision_of
 from trainwright.operator.statuses import Statuses
@@ -82,6 +83,7 @@ class TrainJobReconciler:
         self._revisions = Revisions(client, views)
         self._applier = Applier(client, kinds.resource_of)
         self._events = Events(client, COMPONENT)
+        self._explaining = Explaining(client, self._events, clock)
         self._ending = Ending(client, views, self._now)
         self._converged = Converged(kinds)
 
@@ -102,17 +104,19 @@ class TrainJobReconciler:
             raise NotYet(str(error), within=within) from error  # whether it runs on is not known
         if job.is_finished:
             self._forget(key, job)
-            await self._write_status(job, workload, at_once=True)
+            if workload is None or workload.status.is_finished:  # one that seems to run may be an old sight of it
+                await self._write_status(job, workload, at_once=True)
             return await self._ending.clean_up(job, workload)
         if workload is not None and self._is_settled(job, workload):
             return await self._write_status(job, workload)
-        if workload is None and not is_whole(job):
+        if workload is None and (not is_whole(job) or self._kinds.saw_go(job)):
             return await self._build_again(job)
         return await self._build(job, workload)
 
     def _forget(self, key: Key, job: TrainJob | None) -> None:
         self._converged.forget(key)
         self._statuses.forget(key)
+        self._explaining.forget(key)
         self._replaced.pop(key, None)
         self._crowded.pop(key, None)
         if job is not None:
@@ -127,6 +131,8 @@ class TrainJobReconciler:
         except WorkloadUnknown as error:
             return await self._explain(job, None, error)
         if last is None:
+            if await self._is_there(job):
+                return After(LEAVING_SECONDS)  # the watch is behind, and will show it
             lost = WorkloadLost(job.metadata.name)
             await self._events.tell(TRAIN_JOBS, job.metadata, WORKLOAD_LOST, str(lost))
             return await self._write_status(job, None, problem=lost)
@@ -163,6 +169,8 @@ class TrainJobReconciler:
         """Bring the children to what they should be, and say how far that came."""
         if workload is None and (seconds := self._seconds_to_room(job)) > 0:
             return After(seconds)
+        if workload is None:
+            self._statuses.job_starts()
         try:
             revision, workload = await self._converge(job, workload)
         except (NotYetListed, Rebuilding):
@@ -198,7 +206,7 @@ class TrainJobReconciler:
         plan = build(job, revision.runtime, observed, self._kinds.framework, self._keys)  # pure
         self._kinds.check(plan)
         try:
-            written = await self._applier.write(plan, job, observed.workload)
+            written = await self._applier.write(plan, job, observed.workload, observed.children)
         except WorkloadRefused as error:
             if observed.workload is None or not await self._make_room(job, observed.workload, plan, error):
                 raise
@@ -301,6 +309,9 @@ class TrainJobReconciler:
         uid = workload.metadata.uid if workload is not None and not self._is_going(job, workload) else ""
         if builder not in self._kinds.framework.outside:
             builder = ""  # it cannot go away while we run
+        explained = NOTHING
+        if workload is not None and problem is None and uid:
+            explained = await self._explaining.explain(job, workload)
         update = status(
             job,
             seen,
@@ -309,11 +320,13 @@ class TrainJobReconciler:
             workload_uid=uid,
             workload_plugin=builder,
             problem=problem,
+            explanation=explained.text,
         )
         remaining = await self._statuses.write(job, update.status, at_once=at_once or problem is not None)
         if update.delete_workload:
             return After(1.0)  # finished now: the pass that sees the stored status cleans up
-        waits = [seconds for seconds in (remaining, update.look_again_after) if seconds is not None]
+        looks = (remaining, update.look_again_after, explained.look_again_after)
+        waits = [seconds for seconds in looks if seconds is not None]
         return After(min(waits)) if waits else Done()
 
     async def _explain(self, job: TrainJob, workload: Workload | None, error: PipelineError | NotWritten) -> Outcome:
@@ -327,6 +340,23 @@ class TrainJobReconciler:
         raise NotYet(text, within=within) from (error.error if isinstance(error, NotWritten) else error)
 
     # Looking
+
+    async def _is_there(self, job: TrainJob) -> bool:
+        """Whether a workload of this job exists at this moment, whatever the stores say."""
+        for resource in self._kinds.workload_resources():
+            try:
+                found = await self._client.get(
+                    resource,
+                    job.metadata.name,
+                    job.metadata.namespace,
+                    decode=PartialObjectMetadata,
+                    metadata_only=True,
+                )
+            except NotFound:
+                continue
+            if found.metadata.is_controlled_by(job.metadata.uid):
+                return True
+        return False
 
     async def _read_live(self, job: TrainJob) -> TrainJob | None:
         """The TrainJob as it is at this moment, if it is still the one we were called for and still ours to act for."""

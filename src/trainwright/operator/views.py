@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 import msgspec
 
@@ -32,9 +33,10 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 def thin_metadata(metadata: ObjectMeta) -> ObjectMeta:
     annotations = metadata.annotations
-    if annotations and LAST_APPLIED in annotations:
-        annotations = {name: text for name, text in annotations.items() if name != LAST_APPLIED}
-    return msgspec.structs.replace(metadata, managed_fields=None, annotations=annotations)
+    if not annotations or LAST_APPLIED not in annotations:
+        return metadata
+    kept = {name: text for name, text in annotations.items() if name != LAST_APPLIED}
+    return msgspec.structs.replace(metadata, annotations=kept)
 
 
 def is_whole(job: TrainJob) -> bool:
@@ -80,6 +82,7 @@ def runtimes_of(job: TrainJob) -> Iterable[str]:
     return (runtime_key(job.spec.runtime_ref, job.metadata.namespace),) if job.spec else ()
 
 
+@lru_cache(1024)
 def runtime_label(kind: str, name: str) -> str:
     return hashlib.sha256(f"{kind}/{name}".encode()).hexdigest()[:16]
 

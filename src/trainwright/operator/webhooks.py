@@ -11,8 +11,9 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
-from aiohttp import web
 
+from trainwright.http.application import Application, Handler, Request
+from trainwright.http.response import JSON, Response
 from trainwright.operator.admission import Admission, Decision, Review
 from trainwright.operator.metrics import OperatorMetrics
 
@@ -36,24 +37,24 @@ class _AdmissionReview(msgspec.Struct):
 _decoder = msgspec.json.Decoder(_AdmissionReview)
 
 
-def application(admission: Admission, metrics: OperatorMetrics) -> web.Application:
-    app = web.Application(client_max_size=LARGEST_REVIEW)
+def application(admission: Admission, metrics: OperatorMetrics) -> Application:
     judges: Mapping[str, Judge] = {
         DEFAULT_TRAIN_JOB: admission.default_train_job,
         VALIDATE_TRAIN_JOB: admission.validate_train_job,
         VALIDATE_TRAINING_RUNTIME: admission.validate_training_runtime,
         VALIDATE_CLUSTER_TRAINING_RUNTIME: admission.validate_cluster_training_runtime,
     }
-    for path, judge in judges.items():
-        app.router.add_post(path, _handler(path, judge, metrics))
-    return app
+    routes = {path: {"POST": _handler(path, judge, metrics)} for path, judge in judges.items()}
+    return Application(routes, largest_body=LARGEST_REVIEW)
 
 
-def _handler(path: str, judge: Judge, metrics: OperatorMetrics) -> Callable[[web.Request], Awaitable[web.Response]]:
-    async def handle(request: web.Request) -> web.Response:
+def _handler(path: str, judge: Judge, metrics: OperatorMetrics) -> Handler:
+    async def handle(request: Request) -> Response:
         started = time.monotonic()
+        if request.is_too_large:
+            return _answer(Decision(413, f"larger than {LARGEST_REVIEW} bytes").response(""), status=413)
         try:
-            review = _decoder.decode(await request.read())
+            review = _decoder.decode(request.body)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             metrics.admitted(path, 400, time.monotonic() - started)
             return _answer(Decision(400, f"not an AdmissionReview: {error}").response(""), status=400)
@@ -68,5 +69,5 @@ def _handler(path: str, judge: Judge, metrics: OperatorMetrics) -> Callable[[web
     return handle
 
 
-def _answer(body: dict[str, object], status: int = 200) -> web.Response:
-    return web.Response(status=status, body=msgspec.json.encode(body), content_type="application/json")
+def _answer(body: dict[str, object], status: int = 200) -> Response:
+    return Response(status, msgspec.json.encode(body), JSON)

@@ -3,69 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable
-from typing import Any
+import functools
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from trainwright.client import Client, UnknownOutcome
+from selfcheck.leftovers import Tasks
+from trainwright.api.resources import LEASES
 from trainwright.client.requests import Request
 from trainwright.client.transport import Answer
-from trainwright.controlloop import VirtualClock
 from trainwright.controlloop.election import Election, ElectionConfig, Fence, LostLease, NotLeading
-
-
-class LeaseServer:
-    """Holds one Lease with a version, as the API server does: a transport."""
-
-    def __init__(self) -> None:
-        self.lease: dict[str, Any] | None = None
-        self.version = 0
-        self.writes: list[str] = []
-        self.fail: Callable[[Request], Exception | None] = lambda request: None
-
-    async def send(self, request: Request, *, deadline: float) -> Answer:
-        failure = self.fail(request)
-        if failure is not None:
-            raise failure
-        if request.method == "GET":
-            if self.lease is None:
-                return _status(404, "NotFound", {"name": "x"})
-            return Answer(200, {}, json.dumps(self.lease).encode())
-        body: dict[str, Any] = json.loads(request.body or b"{}")
-        if request.method == "POST" and self.lease is not None:
-            return _status(409, "AlreadyExists")
-        if request.method == "PUT":
-            if self.lease is None:
-                return _status(404, "NotFound", {"name": "x"})
-            if body["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
-                return _status(409, "Conflict")
-        self.version += 1
-        body["metadata"]["resourceVersion"] = str(self.version)
-        self.lease = body
-        self.writes.append(body["spec"]["holderIdentity"])
-        return Answer(200, {}, json.dumps(body).encode())
-
-    async def open(self) -> None: ...
-    async def close(self) -> None: ...
-
-
-def _status(code: int, reason: str, details: dict[str, str] | None = None) -> Answer:
-    body = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "details": details}
-    return Answer(code, {}, json.dumps(body).encode())
+from trainwright.testing.faults import DropBefore, Rule
+from trainwright.testing.virtualserver import VirtualServer
 
 
 class Candidate:
-    def __init__(self, server: LeaseServer, clock: VirtualClock, name: str) -> None:
-        config = ElectionConfig("ns", "lease", name, lease_duration=15, renew_deadline=10, retry_period=2)
-        self.server = server
-        self.election = Election(Client(server), config, clock, jitter=lambda: 0.0)  # type: ignore[arg-type]
+    def __init__(self, server: VirtualServer, tasks: Tasks, name: str) -> None:
+        config = ElectionConfig("default", "lease", name, lease_duration=15, renew_deadline=10, retry_period=2)
+        self.election = Election(server.client, config, server.clock, jitter=lambda: 0.0)
         self.acting = False
+        self._tasks = tasks
         self.task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self.task = asyncio.create_task(self.election.lead(self._act))
+        self.task = self._tasks.start(self.election.lead(self._act))
 
     async def _act(self) -> None:
         self.acting = True
@@ -82,120 +43,120 @@ class Candidate:
 
 
 @pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
+async def server() -> AsyncIterator[VirtualServer]:
+    async with VirtualServer() as server:
+        yield server
 
 
 @pytest.fixture
-def server() -> LeaseServer:
-    return LeaseServer()
+def candidate(server: VirtualServer, tasks: Tasks) -> Callable[[str], Candidate]:
+    """Makes candidates that end with the test."""
+    return functools.partial(Candidate, server, tasks)
 
 
-async def test_of_two_candidates_one_leads_and_the_other_waits(server: LeaseServer, clock: VirtualClock) -> None:
-    first, second = Candidate(server, clock, "first"), Candidate(server, clock, "second")
+Named = Callable[[str], Candidate]
+
+
+async def test_of_two_candidates_one_leads_and_the_other_waits(server: VirtualServer, candidate: Named) -> None:
+    first, second = candidate("first"), candidate("second")
     first.start()
     second.start()
-    await clock.advance(120)
+    await server.clock.advance(120)
     assert [first.acting, second.acting].count(True) == 1
-    await first.stop()
-    await second.stop()
 
 
 async def test_a_leader_that_stops_lets_go_so_that_the_next_need_not_wait(
-    server: LeaseServer, clock: VirtualClock
+    server: VirtualServer, candidate: Named
 ) -> None:
-    first, second = Candidate(server, clock, "first"), Candidate(server, clock, "second")
+    first, second = candidate("first"), candidate("second")
     first.start()
-    await clock.advance(1)
+    await server.clock.advance(1)
     second.start()
-    await clock.advance(5)
+    await server.clock.advance(5)
     assert first.acting
     await first.stop()
-    await clock.advance(3)
+    await server.clock.advance(3)
     assert second.acting
-    await second.stop()
 
 
-async def test_a_leader_that_stops_at_once_lets_go_too(server: LeaseServer, clock: VirtualClock) -> None:
-    leader = Candidate(server, clock, "leader")
+async def test_a_leader_that_stops_at_once_lets_go_too(server: VirtualServer, candidate: Named) -> None:
+    leader = candidate("leader")
     leader.start()
-    await clock.settle()
+    await server.clock.settle()
     assert leader.acting
     await leader.stop()
-    assert server.lease is not None
-    assert server.lease["spec"]["holderIdentity"] == ""
+    lease = server.get(LEASES, "lease")
+    assert lease is not None
+    assert not lease["spec"].get("holderIdentity")
 
 
 async def test_a_leader_that_vanishes_is_followed_after_its_lease_and_not_before(
-    server: LeaseServer, clock: VirtualClock
+    server: VirtualServer, candidate: Named
 ) -> None:
-    first, second = Candidate(server, clock, "first"), Candidate(server, clock, "second")
+    first, second = candidate("first"), candidate("second")
     first.start()
-    await clock.advance(1)
+    await server.clock.advance(1)
     second.start()
-    await clock.advance(1)
+    await server.clock.advance(1)
     assert first.task is not None
-    server.fail = lambda request: UnknownOutcome("cut") if b'"first"' in (request.body or b"") else None
-    await clock.advance(14)
+    cut = Rule(DropBefore(), times=None, when=lambda request: b'"first"' in (request.body or b""))
+    server.faults.rules.append(cut)
+    await server.clock.advance(14)
     assert not second.acting
-    await clock.advance(5)
+    await server.clock.advance(5)
     assert second.acting
     assert not first.acting
     assert isinstance(await first.stop(), LostLease)
-    await second.stop()
 
 
 @pytest.mark.parametrize("failure", ["timeouts", "taken"])
 async def test_a_leader_that_cannot_renew_stops_before_anybody_else_may_start(
-    server: LeaseServer, clock: VirtualClock, failure: str
+    server: VirtualServer, candidate: Named, failure: str
 ) -> None:
-    leader = Candidate(server, clock, "leader")
+    leader = candidate("leader")
     leader.start()
-    await clock.advance(1)
+    await server.clock.advance(1)
     assert leader.acting
     if failure == "timeouts":
-        server.fail = lambda request: UnknownOutcome("no answer")
+        server.faults.rules.append(Rule(DropBefore(), times=None))
     else:
-        assert server.lease is not None
-        server.lease["spec"]["holderIdentity"] = "forged"
-    await clock.advance(12)
+        forged = {"spec": {"holderIdentity": "forged"}}
+        await server.admin.patch(LEASES, forged, name="lease", namespace="default")
+    await server.clock.advance(12)
     assert leader.task is not None
     assert leader.task.done()
     assert isinstance(leader.task.exception(), LostLease)
     assert not leader.acting
 
 
-async def test_a_deleted_lease_is_taken_again(server: LeaseServer, clock: VirtualClock) -> None:
-    leader = Candidate(server, clock, "leader")
+async def test_a_deleted_lease_is_taken_again(server: VirtualServer, candidate: Named) -> None:
+    leader = candidate("leader")
     leader.start()
-    await clock.advance(1)
-    server.lease = None
-    await clock.advance(30)
+    await server.clock.advance(1)
+    await server.admin.delete(LEASES, "lease", "default")
+    await server.clock.advance(30)
     assert leader.acting
-    assert server.lease is not None
-    await leader.stop()
+    assert server.get(LEASES, "lease") is not None
 
 
-async def test_another_machines_wall_clock_does_not_matter(server: LeaseServer, clock: VirtualClock) -> None:
-    first, second = Candidate(server, clock, "first"), Candidate(server, clock, "second")
+async def test_another_machines_wall_clock_does_not_matter(server: VirtualServer, candidate: Named) -> None:
+    first, second = candidate("first"), candidate("second")
     first.start()
-    await clock.advance(1)
-    clock.jump_wall(3600)
+    await server.clock.advance(1)
+    server.clock.jump_wall(3600)
     second.start()
-    await clock.advance(60)
+    await server.clock.advance(60)
     assert first.acting
     assert not second.acting
-    await first.stop()
-    await second.stop()
 
 
 async def test_after_a_pause_longer_than_the_deadline_no_write_gets_through(
-    server: LeaseServer, clock: VirtualClock
+    server: VirtualServer, candidate: Named
 ) -> None:
     """What SIGSTOP does: time passes, no task runs, then all of them run at once."""
-    leader = Candidate(server, clock, "leader")
+    leader = candidate("leader")
     leader.start()
-    await clock.advance(1)
+    await server.clock.advance(1)
     sent: list[str] = []
 
     class Wire:
@@ -205,12 +166,11 @@ async def test_after_a_pause_longer_than_the_deadline_no_write_gets_through(
 
     fence = Fence(Wire(), lambda: leader.election.is_leading)  # type: ignore[arg-type]
     await fence.send(Request("PATCH", "/x"), deadline=1)
-    clock._now += 11  # nobody was scheduled meanwhile
+    server.clock.spend(11)  # nobody was scheduled meanwhile
     with pytest.raises(NotLeading):
         await fence.send(Request("PATCH", "/x"), deadline=1)
     await fence.send(Request("GET", "/x"), deadline=1)
     assert sent == ["PATCH", "GET"]
-    await leader.stop()
 
 
 def test_times_that_cannot_work_are_refused() -> None:

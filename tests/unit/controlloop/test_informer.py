@@ -1,6 +1,4 @@
-"""However a watch is cut, expired or refused, in the end the store shows what the server has, and every change was
-told.
-"""
+"""However a watch is cut, expired or refused, the store ends as the server is, and listeners heard of every change."""
 
 from __future__ import annotations
 
@@ -157,25 +155,27 @@ def test_whatever_happens_to_the_connection_the_store_ends_as_the_server_is(stor
 
         source.listen(tell)
         task = asyncio.create_task(Informer(Client(server), source, clock, jitter=lambda: 0.5).run())
-        await clock.settle()
-        for action, argument in story:
-            if action == "bite":
-                server.bytes_left = argument
-            elif action == "refuse":
-                server.refusals = argument
-            elif action == "wait":
-                await clock.advance(argument)
-            elif argument:
-                getattr(server, action)(argument)
-            else:
-                getattr(server, action)()
+        try:
             await clock.settle()
-        server.bytes_left = None
-        await clock.advance(600)  # longer than all refusals together can make it pause
-        shown = {pod.metadata.name: pod.metadata.resource_version for pod in source.store}
-        assert shown == {name: thing["metadata"]["resourceVersion"] for name, thing in server.objects.items()}
-        assert {name: pod.metadata.resource_version for name, pod in told.items()} == shown
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+            for action, argument in story:
+                if action == "bite":
+                    server.bytes_left = argument
+                elif action == "refuse":
+                    server.refusals = argument
+                elif action == "wait":
+                    await clock.advance(argument)
+                elif argument:
+                    getattr(server, action)(argument)
+                else:
+                    getattr(server, action)()
+                await clock.settle()
+            server.bytes_left = None
+            await clock.advance(600)  # longer than all refusals together can make it pause
+            shown = {pod.metadata.name: pod.metadata.resource_version for pod in source.store}
+            assert shown == {name: thing["metadata"]["resourceVersion"] for name, thing in server.objects.items()}
+            assert {name: pod.metadata.resource_version for name, pod in told.items()} == shown
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     asyncio.run(play())

@@ -23,6 +23,7 @@ from trainwright.controlloop import (
     Done,
     Key,
     Manager,
+    NotYet,
     Outcome,
     Source,
     VirtualClock,
@@ -330,6 +331,26 @@ async def test_after_brings_the_key_back_at_its_time() -> None:
         assert [time - times[0] for time in times] == pytest.approx([0, 10.0])
 
 
+@pytest.mark.parametrize("seconds", [0.0, 1.2e-13])  # the second is what rounding leaves of a wait that is over
+@pytest.mark.parametrize("fails", [False, True])
+async def test_no_outcome_makes_a_controller_spin(seconds: float, fails: bool) -> None:
+    passes = 0
+
+    async def reconcile(key: Key) -> Outcome:
+        nonlocal passes
+        passes += 1
+        assert passes < 1000, "it spins"
+        if fails:
+            raise NotYet("somebody else must act", within=seconds)
+        return After(seconds)
+
+    world = World(reconcile)
+    world.server.put("a")
+    async with world:
+        await world.clock.advance(1)
+        assert 100 < passes < 250
+
+
 async def test_several_workers_work_at_once_but_never_on_one_key() -> None:
     running: set[Key] = set()
     most = 0
@@ -363,3 +384,35 @@ async def test_an_informer_that_breaks_ends_the_manager_with_its_error() -> None
     with pytest.raises(ExceptionGroup) as caught:
         await world.manager.run()
     assert caught.group_contains(ZeroDivisionError)
+
+
+async def test_a_thousand_keys_with_nothing_to_do_do_not_hold_up_the_others() -> None:
+    world = World()
+    for number in range(1000):
+        world.server.put(f"pod-{number}")
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while len(world.seen) < 1000:
+            await asyncio.sleep(0)
+            turns += bool(world.seen)
+
+    busy = asyncio.create_task(others())
+    async with world:
+        await busy
+    assert turns >= 100
+
+
+async def test_a_controller_waits_for_what_had_better_be_there() -> None:
+    world = World()
+    there = asyncio.Event()
+    world.controller = Controller("test", world.note, [Watches(world.source)], begin=there.wait, clock=world.clock)
+    world.manager = Manager(Client(world.server), [world.controller], clock=world.clock)
+    world.server.put("a")
+    async with world:
+        assert world.source.is_synced
+        assert world.seen == []
+        there.set()
+        await world.clock.settle()
+        assert world.seen == [Key("ns", "a")]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from selfcheck.leftovers import Tasks
 from trainwright.controlloop import VirtualClock, WorkQueue
 
 
@@ -25,6 +26,23 @@ async def test_keys_come_out_in_the_order_they_went_in(queue: WorkQueue[str]) ->
     for key in "cab":
         queue.add(key)
     assert [await queue.get() for _ in range(3)] == ["c", "a", "b"]
+
+
+async def test_preferred_keys_come_first_and_the_others_get_their_turn(queue: WorkQueue[str]) -> None:
+    for key in "abc":
+        queue.add(key)
+    for key in "QRSTUVWXYZ":
+        queue.add(key, first=True)
+    assert "".join([str(await queue.get()) for _ in range(13)]) == "QRSTUVWaXYZbc"
+
+
+async def test_a_preferred_key_that_is_worked_on_is_preferred_afterwards(queue: WorkQueue[str]) -> None:
+    queue.add("A")
+    await queue.get()
+    queue.add("b")
+    queue.add("A", first=True)
+    queue.done("A")
+    assert [await queue.get() for _ in range(2)] == ["A", "b"]
 
 
 async def test_a_key_added_twice_is_worked_on_once(queue: WorkQueue[str]) -> None:
@@ -85,8 +103,8 @@ async def test_a_retry_waits_at_least_as_long_as_the_server_asks(queue: WorkQueu
     assert queue.retry("a", at_least=30.0) == 30.0
 
 
-async def test_closing_wakes_every_worker(queue: WorkQueue[str]) -> None:
-    workers = [asyncio.create_task(queue.get()) for _ in range(3)]
+async def test_closing_wakes_every_worker(queue: WorkQueue[str], tasks: Tasks) -> None:
+    workers = [tasks.start(queue.get()) for _ in range(3)]
     await asyncio.sleep(0)
     queue.close()
     assert await asyncio.gather(*workers) == [None, None, None]
@@ -100,8 +118,8 @@ async def test_a_closed_queue_takes_nothing_and_its_delays_are_gone(queue: WorkQ
     assert await queue.get() is None
 
 
-async def test_a_worker_cancelled_when_it_was_just_woken_passes_the_key_on(queue: WorkQueue[str]) -> None:
-    first, second = asyncio.create_task(queue.get()), asyncio.create_task(queue.get())
+async def test_a_worker_cancelled_when_it_was_just_woken_passes_the_key_on(queue: WorkQueue[str], tasks: Tasks) -> None:
+    first, second = tasks.start(queue.get()), tasks.start(queue.get())
     await asyncio.sleep(0)
     queue.add("a")
     first.cancel()

@@ -1,4 +1,4 @@
-"""Every rule of recovery of the watch machine, as `state × input → state`."""
+"""Every recovery rule of the watch's state machine, as `state × input → state`."""
 
 from __future__ import annotations
 

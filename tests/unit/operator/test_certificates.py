@@ -1,4 +1,4 @@
-"""Certificates over years, in virtual time: at no moment does anybody meet one that they cannot check."""
+"""Certificates over years, in virtual time: at every moment all clients trust the certificate that is served."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ POLICY = Policy("operator.ns.svc", overlap_seconds=600.0)
 
 @functools.cache
 def keys() -> Iterator[rsa.RSAPrivateKey]:
-    """A few real keys in turn: making one for every step of thirty years would take minutes."""
+    """A few real keys, used in turn: making one for every step of thirty years would take minutes."""
     made = [rsa.generate_private_key(public_exponent=65537, key_size=2048) for _ in range(5)]
     return itertools.cycle(made)
 

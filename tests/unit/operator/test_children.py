@@ -40,6 +40,19 @@ async def test_what_belongs_to_somebody_else_is_never_written(resource: Resource
         assert owner["uid"] == world.get(TRAIN_JOBS, "job")["metadata"]["uid"]
 
 
+async def test_children_belong_to_their_job_and_go_with_it() -> None:
+    children = ((JOB_SETS, "job"), (CONFIG_MAPS, HOSTFILE), (SECRETS, SSH_KEYS))
+    async with World(runtimes=[mpi_runtime()]) as world:
+        job = await world.add(TRAIN_JOBS, train_job())
+        await world.settle(1)
+        for resource, name in children:
+            [owner] = world.get(resource, name)["metadata"]["ownerReferences"]
+            assert owner["uid"] == job["metadata"]["uid"]
+        await world.remove(TRAIN_JOBS, "job")
+        await world.settle(5)
+        assert [name for resource, name in children if world.find(resource, name)] == []
+
+
 async def test_a_secret_that_a_killed_operator_made_is_known_by_its_configmap() -> None:
     """The ConfigMap is written before the Secret, so that a ConfigMap of this UID tells whose the Secret is."""
     async with World(runtimes=[mpi_runtime()]) as world:

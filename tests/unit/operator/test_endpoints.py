@@ -1,7 +1,8 @@
-"""Probes, metrics and tokens: who gets an answer, and what it costs to find out."""
+"""Probes, metrics and tokens: who gets an answer, and how many requests the check takes."""
 
 from __future__ import annotations
 
+import base64
 import json
 import socket
 from collections.abc import AsyncIterator
@@ -10,7 +11,6 @@ from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter
 
 from trainwright.api.resources import JOB_SETS
@@ -18,13 +18,14 @@ from trainwright.client import Client
 from trainwright.client.requests import Request
 from trainwright.client.transport import Answer
 from trainwright.controlloop import VirtualClock
+from trainwright.http.application import Application
 from trainwright.operator.endpoints import health_application, metrics_application
 from trainwright.operator.serving import Server
 from trainwright.operator.tokens import Tokens, audience
 
 
 @asynccontextmanager
-async def serving(app: web.Application) -> AsyncIterator[str]:
+async def serving(app: Application) -> AsyncIterator[str]:
     async with Server(app, "127.0.0.1:0") as server:
         yield f"http://127.0.0.1:{server.port}"
 
@@ -94,7 +95,7 @@ class Reviewer:
         return _json({"metadata": metadata})
 
     def _token(self, spec: dict[str, Any]) -> dict[str, Any]:
-        token = spec["token"]
+        token = spec["token"].rpartition(".")[2]  # the signature says who it is
         if token not in ("scraper", "stranger", "pod"):
             return {"status": {"authenticated": False}}
         extra = {
@@ -144,9 +145,12 @@ async def test_with_authentication_only_those_who_may_scrape_do(token: str, code
         found, text = await fetch(f"{url}/metrics", token)
         assert found == code
         assert ("c_total 1.0" in text) == (code == 200)
+        asked = len(reviewer.asked)
+        assert (await fetch(f"{url}/metrics", token))[0] == code
+        assert len(reviewer.asked) == asked  # remembered
         reviewer.fails = True
         if token:
-            assert (await fetch(f"{url}/metrics", token))[0] == 500
+            assert (await fetch(f"{url}/metrics", f"{token}-another"))[0] == 500
 
 
 class Scene:
@@ -156,7 +160,10 @@ class Scene:
         self.tokens = Tokens(Client(self.server), self.clock, lambda: [JOB_SETS])  # type: ignore[arg-type]
 
     async def judge(self, token: str | None = None) -> bool:
-        return await self.tokens.may_report("pod" if token is None else token, "ns", "job")
+        claims = {"aud": [audience("ns", "job")], "exp": 4_000_000_000}
+        payload = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+        shown = token if token == "" else f"x.{payload}.{token or 'pod'}"
+        return bool(await self.tokens.reporter_of(shown, "ns", "job"))
 
 
 async def test_the_token_of_a_pod_of_the_job_is_good_and_remembered_for_a_minute() -> None:

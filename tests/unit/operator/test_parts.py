@@ -1,4 +1,4 @@
-"""Small promises: what a status patch contains, what a revision is called, how often an event is told."""
+"""Small parts of the operator: status patches, names of revisions, keys, and how often an event is sent."""
 
 from __future__ import annotations
 

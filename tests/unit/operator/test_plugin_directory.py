@@ -15,6 +15,7 @@ from prometheus_client import generate_latest
 
 from trainwright.api.configuration import PluginsConfig, local
 from trainwright.api.resources import EVENTS, JOBS, TRAIN_JOBS, Resource
+from trainwright.plugins.registry import BUILT_IN
 from trainwright.schema.jsonobject import Json
 from unit.operator.world import World, train_job
 
@@ -55,7 +56,7 @@ async def until(world: World, happened: Callable[[], object], seconds: float = 2
 def plugins(world: World) -> list[str]:
     """The plugins in force besides the built-in ones."""
     names = [plugin.name for plugin in world.operator.kinds.framework.plugins]
-    return names[names.index("JobSet") + 1 :]
+    return names[names.index("KubernetesGang") + 1 :]
 
 
 def digest(world: World) -> str:
@@ -117,7 +118,7 @@ async def test_a_file_that_breaks_is_named_and_its_last_good_version_goes_on(
         await until(world, lambda: digest(world) != old)
         assert await stamp_of(world, "mended") == "mended"
         assert "trainwright_plugins_broken{" not in figures(world)
-        assert "trainwright_plugins 10.0" in figures(world)
+        assert f"trainwright_plugins {len(BUILT_IN) + 2}.0" in figures(world), "with KubernetesGang and the file's"
 
 
 def figures(world: World) -> str:

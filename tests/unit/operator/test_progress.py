@@ -10,7 +10,7 @@ import pytest
 from trainwright.api.resources import TRAIN_JOBS
 from trainwright.client import NotFound, UnknownOutcome
 from trainwright.operator.progress import ProgressWriter
-from trainwright.operator.reports import TrainerStatus
+from trainwright.operator.reports import ReportInvalid, TrainerStatus
 from trainwright.operator.tokens import bearer
 from trainwright.testing.faults import DropBefore
 from unit.operator.world import World, train_job
@@ -24,8 +24,13 @@ class Scene:
         self.posts: list[asyncio.Task[None]] = []
 
     def post(self, percentage: int, time: str, job: str = "job") -> asyncio.Task[None]:
-        status = TrainerStatus(progress_percentage=percentage, last_updated_time=f"2026-01-01T00:00:{time}Z")
-        self.posts.append(asyncio.create_task(self.writer.write("ns", job, status)))
+        return self.post_at(percentage, f"2023-01-01T00:00:{time}Z", job)
+
+    def post_at(self, percentage: int, time: str, job: str = "job") -> asyncio.Task[None]:
+        status = TrainerStatus(progress_percentage=percentage, last_updated_time=time)
+        found = self.world.find(TRAIN_JOBS, job)
+        uid = found["metadata"]["uid"] if found is not None else "gone"
+        self.posts.append(asyncio.create_task(self.writer.write("ns", job, uid, status)))
         return self.posts[-1]
 
     def stored(self) -> object:
@@ -63,7 +68,7 @@ async def test_order_of_arrival_does_not_matter(scene: Scene) -> None:
 
 
 async def test_another_replicas_newer_report_is_not_replaced(scene: Scene) -> None:
-    newer = {"progressPercentage": 90, "lastUpdatedTime": "2026-01-01T01:00:00Z"}
+    newer = {"progressPercentage": 90, "lastUpdatedTime": "2023-01-01T01:00:00Z"}
     await scene.world.change_status(TRAIN_JOBS, "job", {"trainerStatus": newer})
     scene.post(10, "10")
     await scene.clock.advance(1)
@@ -120,6 +125,28 @@ async def test_a_chatty_job_does_not_hold_up_another(scene: Scene) -> None:
     other = scene.post(1, "00", job="other")
     await scene.clock.settle()
     assert other.done()
+
+
+async def test_a_job_made_anew_under_a_name_begins_with_no_report_of_its_predecessor(scene: Scene) -> None:
+    scene.post(90, "50")
+    await scene.clock.advance(1)
+    await scene.world.remove(TRAIN_JOBS, "job")
+    await scene.world.add(TRAIN_JOBS, train_job())
+    scene.post(10, "10")
+    await scene.clock.advance(1)
+    assert scene.stored() == 10
+
+
+async def test_a_report_from_the_future_is_refused_and_one_that_is_stored_hides_no_other(scene: Scene) -> None:
+    post = scene.post_at(50, "2099-01-01T00:00:00Z")
+    await scene.clock.advance(1)
+    assert isinstance(post.exception(), ReportInvalid)
+    assert scene.stored() is None
+    future = {"progressPercentage": 90, "lastUpdatedTime": "2099-01-01T00:00:00Z"}
+    await scene.world.change_status(TRAIN_JOBS, "job", {"trainerStatus": future})
+    scene.post(10, "10")
+    await scene.clock.advance(1)
+    assert scene.stored() == 10
 
 
 @pytest.mark.parametrize(

@@ -265,6 +265,7 @@ class Talker:
     def send(self, method: str, path: str, body: bytes, kind: str) -> tuple[int, bytes]:
         for fresh in (False, True):
             if self.connection is None or fresh:
+                self.close()
                 host = self.server.url.removeprefix("https://")
                 self.connection = http.client.HTTPSConnection(host, context=self.server.context(), timeout=SECONDS)
             headers = {"Authorization": f"Bearer {self.server.token}", "Content-Type": kind}
@@ -276,6 +277,17 @@ class Talker:
                 if fresh:
                     raise
         raise AssertionError("unreachable")
+
+    def close(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+
+
+@pytest.fixture
+def talker(server: ApiServerProcess) -> Iterator[Talker]:
+    talker = Talker(server)
+    yield talker
+    talker.close()
 
 
 def way_in(path: str, obj: dict[str, Any], chance: random.Random) -> tuple[str, str, bytes, str]:
@@ -296,9 +308,8 @@ def way_in(path: str, obj: dict[str, Any], chance: random.Random) -> tuple[str, 
     return "PUT", f"{target}?fieldValidation={mode}", body, "application/json"
 
 
-def test_mutated_objects_are_accepted_or_refused_never_failed(server: ApiServerProcess) -> None:
+def test_mutated_objects_are_accepted_or_refused_never_failed(server: ApiServerProcess, talker: Talker) -> None:
     chance = random.Random(SEED)
-    talker = Talker(server)
     accepted = 0
     for number in range(OBJECTS):
         path, template = chance.choice(CASES)
@@ -392,9 +403,8 @@ KNOWN = (
 )
 
 
-def test_malformed_requests_get_a_client_error(server: ApiServerProcess) -> None:
+def test_malformed_requests_get_a_client_error(server: ApiServerProcess, talker: Talker) -> None:
     chance = random.Random(SEED + 1)
-    talker = Talker(server)
     for number in range(REQUESTS):
         if chance.random() < 0.5:
             path = "/" + "/".join(chance.choice(FRAGMENTS) for _ in range(chance.randint(1, 8)))

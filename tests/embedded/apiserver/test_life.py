@@ -1,9 +1,10 @@
-"""One directory, one server: what is refused at start, what survives, who may come in."""
+"""One server for each directory: what it refuses at start, what survives a restart, and whom it lets in."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ import pytest
 
 from trainwright.embedded.apiserver import ApiServer, StoreError, User
 from trainwright.embedded.apiserver.storage.sqlite import SqliteStore
+from trainwright.embedded.apiserver.storage.store import Key
+from trainwright.embedded.manifests import crds
+from trainwright.schema.jsonobject import Json
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -70,6 +74,45 @@ async def test_installing_the_same_manifest_twice_writes_nothing(server: ApiServ
     version = server.server.state.version
     await server.install([manifest])
     assert server.server.state.version == version
+
+
+async def test_a_set_is_installed_again_only_if_it_is_another_or_an_object_of_it_changed(tmp_path: Path) -> None:
+    crd = next(crds())
+    read = 0
+
+    def manifests() -> list[Json]:
+        nonlocal read
+        read += 1
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "s"}}
+        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"}}
+        return [account, config, crd]
+
+    async def start(digest: str = "1") -> tuple[int, dict[str, Any]]:
+        async with ApiServer(tmp_path / "state") as server:
+            before = read
+            await server.ensure("set", digest, manifests)
+            return read - before, dict(server.server.state.tables["configmaps"].objects)
+
+    async def change(key: Key, edit: Callable[[Json], object]) -> None:
+        async with ApiServer(tmp_path / "state") as server:
+            state = server.server.state
+            stored = state.get(key)
+            assert stored is not None
+            obj = stored.decode()
+            edit(obj)
+            await state.put(key, obj)[1]
+
+    assert [(await start())[0], (await start())[0]] == [1, 0]
+    assert (await start("2"))[0] == 1
+    await change(Key("configmaps", "default", "c"), lambda obj: obj["data"].update(a="changed"))
+    assert (await start("2"))[0] == 1
+    definition = Key("customresourcedefinitions.apiextensions.k8s.io", "", crd["metadata"]["name"])
+    await change(definition, lambda obj: obj["metadata"].update(labels={"of": "no matter"}))
+    assert (await start("2"))[0] == 0
+    (tmp_path / "state" / "installed.json").write_text("{")
+    count, objects = await start("2")
+    assert count == 1
+    assert objects["default/c"].decode()["data"] == {"a": "b"}
 
 
 async def test_a_write_the_disk_refuses_is_not_acknowledged_and_reads_go_on(http: Any, server: ApiServer) -> None:

@@ -22,7 +22,7 @@ from trainwright.embedded.apiserver.inprocess import InProcessTransport
 CONFIG_MAPS = "/api/v1/namespaces/{place}/configmaps"
 THINGS = "/apis/example.com/v1/namespaces/{place}/things"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
-OF_THE_WIRE = {"content-length", "transfer-encoding", "server"}
+OF_THE_WIRE = {"connection", "content-length", "transfer-encoding"}
 
 CRD: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -126,7 +126,8 @@ def _in(place: str, request: Request) -> Request:
 
 
 def _headers(headers: Any) -> list[tuple[str, str]]:
-    return sorted((name.lower(), value) for name, value in headers.items() if name.lower() not in OF_THE_WIRE)
+    names = {name.lower() for name in headers} - set(OF_THE_WIRE)
+    return sorted((name, value) for name in names for value in headers.getall(name, []))
 
 
 def _plain(data: bytes, place: str) -> str:

@@ -1,4 +1,4 @@
-"""Watches over real connections: readers that stall, leave, or hear of the server's end."""
+"""Watches over real connections: readers that stall or leave, and a server that ends."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trainwright.embedded.apiserver import ApiServer
+from waiting import until
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -46,9 +47,9 @@ async def test_a_reader_that_leaves_ends_its_watch(http: Any, server: ApiServer)
     table = server.server.state.table("configmaps")
     async with watch(http, server) as answer:
         assert answer.status == 200
-        await asyncio.wait_for(_until(lambda: len(table.watchers) == 1), 5)
+        await until("the watch to begin", lambda: len(table.watchers) == 1)
         answer.close()
-    await asyncio.wait_for(_until(lambda: not table.watchers), 5)
+    await until("the watch to end", lambda: not table.watchers)
 
 
 async def test_a_watch_ends_in_order_when_the_server_does(tmp_path: Path) -> None:
@@ -64,8 +65,3 @@ async def test_a_watch_ends_in_order_when_the_server_does(tmp_path: Path) -> Non
             answer = await session.get(url, headers=headers, ssl=context)
             assert answer.status == 200
         assert await asyncio.wait_for(answer.content.read(), 5) == b""
-
-
-async def _until(there: Any) -> None:
-    while not there():
-        await asyncio.sleep(0.01)

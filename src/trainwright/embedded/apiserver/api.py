@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from trainwright.api.times import rfc3339
 from trainwright.embedded.apiserver import errors
+from trainwright.embedded.apiserver.access.users import User
 from trainwright.embedded.apiserver.admission.chain import Admission
 from trainwright.embedded.apiserver.controllers.peers import Peers
 from trainwright.embedded.apiserver.operations.appliedcache import AppliedCache
@@ -11,7 +14,15 @@ from trainwright.embedded.apiserver.registry import Registry
 from trainwright.embedded.apiserver.storage.state import State
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.types import Type
+from trainwright.http.limits import Budget
 from trainwright.schema.jsonobject import Json
+
+WATCH_BYTES = 32 * 2**20
+"""Lines that wait for watchers and that no other watcher shares."""
+
+
+def _nothing_to_check(user: User, served: Type, obj: Json, old: Json | None) -> None:
+    """A server without users."""
 
 
 class Api:
@@ -23,7 +34,9 @@ class Api:
         self.uncanonical: dict[Key, int] = {}  # objects that the next write stores anew, with their version
         self.applied = AppliedCache()
         self.peers = Peers(self.clock)
+        self.watch_budget = Budget(WATCH_BYTES)
         self.admission = Admission(self)
+        self.check_escalation: Callable[[User, Type, Json, Json | None], None] = _nothing_to_check
 
     def now(self) -> str:
         """The present, as timestamps write it: in whole seconds, so one text serves many writes."""

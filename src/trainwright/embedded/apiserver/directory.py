@@ -7,7 +7,7 @@ import contextlib
 import logging
 import socket
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -25,6 +25,7 @@ from trainwright.embedded.apiserver.access.users import User
 from trainwright.embedded.apiserver.admission.webhooks import ServiceResolver
 from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.http.listener import bind, serving
+from trainwright.embedded.apiserver.installed import InstalledSets, as_installed, is_in_place
 from trainwright.embedded.apiserver.operations.logs import Kubelet
 from trainwright.embedded.apiserver.server import Server
 from trainwright.embedded.apiserver.storage.history import WINDOW, Window
@@ -58,6 +59,7 @@ class ApiServer:
         self._users = users
         self._resolve_service = resolve_service
         self._window = window
+        self._installed = InstalledSets(self.directory / "installed.json")
         self._server: Server | None = None
         self._life = contextlib.AsyncExitStack()
 
@@ -82,7 +84,7 @@ class ApiServer:
         self._server = server = await asyncio.to_thread(self._make, store, address)
         await stack.enter_async_context(server)
         tls = await asyncio.to_thread(self._tls)
-        await stack.enter_async_context(serving(server.handler, self.clock, listener, tls))
+        await stack.enter_async_context(serving(server.handler, listener, tls))
         stack.callback(server.state.end_watches)
         self.url = f"https://{address}"
         await asyncio.to_thread(write_kubeconfig, self.kubeconfig, self.url, self.ca_file, self.token)
@@ -150,3 +152,11 @@ class ApiServer:
 
     async def install(self, manifests: Iterable[Json]) -> None:
         await self.server.install(manifests)
+
+    async def ensure(self, name: str, digest: str, manifests: Callable[[], Iterable[Json]]) -> None:
+        """Installs a set of objects, unless this very set is installed and none of its objects has changed."""
+        state = self.server.state
+        if is_in_place((await asyncio.to_thread(self._installed.read)).get(name), digest, state):
+            return
+        keys = await self.server.install(manifests())
+        await asyncio.to_thread(self._installed.write, name, as_installed(digest, keys, state))

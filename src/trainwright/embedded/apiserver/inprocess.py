@@ -11,16 +11,15 @@ import collections
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from multidict import CIMultiDict
-
 from trainwright.client.errors import UnknownOutcome, Unreachable
 from trainwright.client.requests import Request as ClientRequest
 from trainwright.client.transport import Answer as ClientAnswer
 from trainwright.client.transport import Stream
 from trainwright.clock import Clock, deadline, happens_within
 from trainwright.embedded.apiserver.http.bodies import MAX_BODY, too_large
-from trainwright.embedded.apiserver.http.requests import Answer, Request, StreamedAnswer
+from trainwright.embedded.apiserver.http.requests import Answer, Request, StreamedAnswer, UpgradedAnswer
 from trainwright.embedded.apiserver.server import Server
+from trainwright.http.headers import Headers
 
 FAR_BEHIND = 64 * 1024  # unread bytes from which on a sender that can wait does
 
@@ -70,11 +69,11 @@ class InProcessTransport:
     async def _ask(self, request: ClientRequest, seconds: float) -> Answer | StreamedAnswer:
         if not self.server.is_running:
             raise Unreachable("cannot connect: the server is not running")
-        headers = CIMultiDict({"Host": "localhost", "Accept": request.accept, "User-Agent": self._user_agent})
+        fields = [("Host", "localhost"), ("Accept", request.accept), ("User-Agent", self._user_agent)]
         if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
+            fields.append(("Authorization", f"Bearer {self._token}"))
         if request.body is not None:
-            headers["Content-Type"] = request.content_type
+            fields.append(("Content-Type", request.content_type))
 
         async def body() -> bytes:
             if request.body is not None and len(request.body) > MAX_BODY:
@@ -83,12 +82,14 @@ class InProcessTransport:
 
         try:
             async with deadline(self.server.clock, seconds):
-                return await self.server.answer(Request.of(request.method, request.target, headers, body))
+                answer = await self.server.answer(Request.of(request.method, request.target, Headers.of(fields), body))
+                assert not isinstance(answer, UpgradedAnswer), "nothing here asks for another protocol"
+                return answer
         except TimeoutError:
             raise UnknownOutcome(f"{request.path}: no answer within {seconds:.0f} s") from None
 
     def _headers(self, answer: Answer | StreamedAnswer) -> Mapping[str, str]:
-        return CIMultiDict(self.server.handler.header_fields(answer))
+        return Headers.of(self.server.handler.header_fields(answer))
 
 
 async def _send(answer: StreamedAnswer, pipe: Pipe) -> None:

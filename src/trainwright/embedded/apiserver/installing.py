@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 OPTIONS = WriteOptions(manager="trainwright", force=True)
 
 
-async def install(api: Api, manifests: Iterable[Json]) -> None:
+async def install(api: Api, manifests: Iterable[Json]) -> list[Key]:
     """A forced server-side apply of each: what the package ships wins over what an older version shipped."""
+    keys = []
     for manifest in manifests:
         group, _, version = str(manifest.get("apiVersion", "")).rpartition("/")
         served = api.registry.by_kind(group, version, str(manifest.get("kind", "")))
@@ -32,16 +33,18 @@ async def install(api: Api, manifests: Iterable[Json]) -> None:
         namespace = manifest["metadata"].get("namespace", "default") if served.namespaced else ""
         if namespace:
             await ensure_namespace(api, namespace)
-        await _apply(api, served, namespace, manifest)
+        key = Key(served.resource, namespace, manifest["metadata"]["name"])
+        await _apply(api, served, key, manifest)
+        keys.append(key)
+    return keys
 
 
-async def _apply(api: Api, served: Type, namespace: str, manifest: Json) -> None:
+async def _apply(api: Api, served: Type, key: Key, manifest: Json) -> None:
     config = copy.deepcopy(manifest)
     config.pop("status", None)
     config["metadata"].pop("creationTimestamp", None)
-    name = config["metadata"]["name"]
-    if namespace:
-        config["metadata"]["namespace"] = namespace
+    if key.namespace:
+        config["metadata"]["namespace"] = key.namespace
 
     def compute(old: Json | None) -> Wanted | None:
         manager = served.field_manager()
@@ -52,6 +55,5 @@ async def _apply(api: Api, served: Type, namespace: str, manifest: Json) -> None
         served.strategy.default(decoded)
         return Wanted(decoded)
 
-    key = Key(served.resource, namespace, name)
     write = Write(served, key, SYSTEM, OPTIONS, compute, method="apply", creates=True, recomputes=True)
     await update(api, write)

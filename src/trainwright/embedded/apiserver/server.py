@@ -18,6 +18,7 @@ from trainwright.clock import Clock, SystemClock
 from trainwright.embedded.apiserver import installing
 from trainwright.embedded.apiserver.access.authentication import Authenticator
 from trainwright.embedded.apiserver.access.credentials import Credentials
+from trainwright.embedded.apiserver.access.escalation import Escalation
 from trainwright.embedded.apiserver.access.rbac import Authorizer
 from trainwright.embedded.apiserver.access.reviews import Reviews
 from trainwright.embedded.apiserver.access.tls import SERVER_ADDRESSES, SERVER_NAMES
@@ -37,13 +38,13 @@ from trainwright.embedded.apiserver.http.dispatch import Operations
 from trainwright.embedded.apiserver.http.documents import Documents
 from trainwright.embedded.apiserver.http.handler import Handler
 from trainwright.embedded.apiserver.http.openapi import OpenApi
-from trainwright.embedded.apiserver.http.requests import Answer, Request, StreamedAnswer
+from trainwright.embedded.apiserver.http.requests import Answer, Request, StreamedAnswer, UpgradedAnswer
 from trainwright.embedded.apiserver.operations.finalizing import ensure_namespace
 from trainwright.embedded.apiserver.operations.logs import Kubelet
 from trainwright.embedded.apiserver.registry import Registry
 from trainwright.embedded.apiserver.storage.history import WINDOW, Window
 from trainwright.embedded.apiserver.storage.state import State
-from trainwright.embedded.apiserver.storage.store import Store
+from trainwright.embedded.apiserver.storage.store import Key, Store
 from trainwright.schema.jsonobject import Json
 
 STANDARD_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -53,7 +54,7 @@ class Server:
     """Made with what the store holds, started by `async with`.
 
     `store` is open, and stays so until the server has ended. `users` maps further bearer tokens to users that have
-    only the rights RBAC gives them. Without a `kubelet` there are no logs.
+    only the rights RBAC gives them. Without a `kubelet` there are no logs, streams and metrics.
     """
 
     def __init__(
@@ -72,17 +73,18 @@ class Server:
         self.credentials = credentials or Credentials.kept_in(store)
         self.state = State(store, self.clock, window)
         self.state.load(store.load())
-        self.registry = Registry(builtin_types(self.clock))
+        self.registry = Registry(builtin_types(self.clock, with_metrics=kubelet is not None))
         self.api = Api(self.state, self.registry)
         tokens = ServiceAccountTokens(self.api, self.credentials.signing_key)
         authenticator = Authenticator(self.credentials.admin_token, tokens, users)
         authorizer = Authorizer(self.api)
+        self.api.check_escalation = Escalation(authorizer).check
         reviews = Reviews(self.api, authenticator, authorizer, tokens)
         self.handler = Handler(
             self.api,
             authenticator,
             authorizer,
-            Documents(Discovery(self.registry, address), OpenApi(self.registry)),
+            Documents(Discovery(self.registry, address), OpenApi(self.registry), lambda: self.state.failing),
             Operations(self.api, reviews, TokenRequests(self.api, tokens), kubelet),
             frozenset((*SERVER_NAMES, *SERVER_ADDRESSES)),
         )
@@ -98,12 +100,12 @@ class Server:
         self._life = contextlib.AsyncExitStack()
         self.is_running = False
 
-    async def answer(self, request: Request) -> Answer | StreamedAnswer:
+    async def answer(self, request: Request) -> Answer | StreamedAnswer | UpgradedAnswer:
         return await self.handler.answer(request)
 
-    async def install(self, manifests: Iterable[Json]) -> None:
-        """Put objects in place: made if missing, applied over if they are there."""
-        await installing.install(self.api, manifests)
+    async def install(self, manifests: Iterable[Json]) -> list[Key]:
+        """Puts objects in place: made if missing, applied over if they are there. Returns where they are."""
+        return await installing.install(self.api, manifests)
 
     async def __aenter__(self) -> Server:
         async with contextlib.AsyncExitStack() as stack:

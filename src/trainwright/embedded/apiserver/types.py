@@ -2,7 +2,7 @@
 
 `Type` is what the router finds for a path. `Strategy` is what a kind may decide for itself; the defaults are those of
 a kind with no rules of its own. Built-in kinds bring strategies from `builtin/`, custom ones from
-`customresources.py`.
+`custom/kind.py`.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from selfcheck.leftovers import Tasks
 from trainwright.api.resources import CONFIG_MAPS
 from trainwright.client import Expired
 from trainwright.client.requests import MERGE_PATCH, Request
@@ -74,9 +75,9 @@ async def test_a_forgotten_version_is_told_as_one_error_event_in_a_good_stream(s
     assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
 
 
-async def test_a_current_watch_survives_compaction(server: VirtualServer) -> None:
+async def test_a_current_watch_survives_compaction(server: VirtualServer, tasks: Tasks) -> None:
     await make(server, "a")
-    watching = asyncio.create_task(seen(server, "b"))
+    watching = tasks.start(seen(server, "b"))
     await server.clock.advance(900)
     await make(server, "b")
     assert await watching == ["a", "b"]
@@ -106,8 +107,8 @@ async def test_events_go_an_hour_after_their_last_write(server: VirtualServer) -
     assert (await ask(server, event)).status == 404
 
 
-async def test_an_event_is_turned_into_a_line_once_for_all_watchers(server: VirtualServer) -> None:
-    watching = [asyncio.create_task(seen(server, "a")) for _ in range(3)]
+async def test_an_event_is_turned_into_a_line_once_for_all_watchers(server: VirtualServer, tasks: Tasks) -> None:
+    watching = [tasks.start(seen(server, "a")) for _ in range(3)]
     await server.clock.settle()
     await make(server, "a")
     assert await asyncio.gather(*watching) == [["a"]] * 3
@@ -115,14 +116,16 @@ async def test_an_event_is_turned_into_a_line_once_for_all_watchers(server: Virt
     assert len(event.lines) == 1
 
 
-async def test_what_still_gathers_is_neither_missed_nor_doubled_by_a_watcher_that_joins(server: VirtualServer) -> None:
+async def test_what_still_gathers_is_neither_missed_nor_doubled_by_a_watcher_that_joins(
+    server: VirtualServer, tasks: Tasks
+) -> None:
     table = server.server.state.table("configmaps")
     table.watchers[Slow(server.clock)] = None
-    early = asyncio.create_task(seen(server, "after"))
+    early = tasks.start(seen(server, "after"))
     await server.clock.settle()
     version, _ = await make(server, "told", "gathering")
     assert [event.current.key.name for event in table.untold] == ["gathering"]
-    late = asyncio.create_task(seen(server, "after", resource_version=version))
+    late = tasks.start(seen(server, "after", resource_version=version))
     await server.clock.settle()
     await make(server, "after")
     await server.clock.advance(1)
@@ -130,7 +133,7 @@ async def test_what_still_gathers_is_neither_missed_nor_doubled_by_a_watcher_tha
     assert await late == ["gathering", "after"]
 
 
-async def test_a_bookmark_comes_after_all_that_it_covers(server: VirtualServer) -> None:
+async def test_a_bookmark_comes_after_all_that_it_covers(server: VirtualServer, tasks: Tasks) -> None:
     table = server.server.state.table("configmaps")
     kinds: list[str] = []
 
@@ -139,12 +142,10 @@ async def test_a_bookmark_comes_after_all_that_it_covers(server: VirtualServer) 
             async for event in events:
                 kinds.append(event.type)
 
-    watching = asyncio.create_task(watch())
+    tasks.start(watch())
     await server.clock.advance(59.96)
     table.watchers[Slow(server.clock)] = None
     await make(server, "told", "gathering")
     assert kinds == ["ADDED"]
     await server.clock.advance(0.03)  # the bookmark is due at 60.00, what gathers at 60.03
     assert kinds == ["ADDED", "ADDED", "BOOKMARK"]
-    watching.cancel()
-    await asyncio.gather(watching, return_exceptions=True)

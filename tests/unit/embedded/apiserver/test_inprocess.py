@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from selfcheck.leftovers import Tasks
 from trainwright.api.resources import CONFIG_MAPS, NAMESPACES, PODS
 from trainwright.client import Client, Forbidden, NotFound, UnknownOutcome, Unreachable
 from trainwright.client.requests import Request
@@ -29,12 +30,12 @@ async def watched(client: Client, count: int, **options: Any) -> list[tuple[str,
     return found
 
 
-async def test_what_is_created_is_read_listed_watched_and_deleted(server: VirtualServer) -> None:
+async def test_what_is_created_is_read_listed_watched_and_deleted(server: VirtualServer, tasks: Tasks) -> None:
     made = await server.client.create(CONFIG_MAPS, config_map("a", x="1"), "default")
     assert (await server.client.get(CONFIG_MAPS, "a", "default"))["data"] == {"x": "1"}
     listed = await server.client.list(CONFIG_MAPS, "default")
     assert [item["metadata"]["uid"] for item in listed.items or ()] == [made["metadata"]["uid"]]
-    watching = asyncio.create_task(watched(server.client, 3, resource_version=listed.resource_version))
+    watching = tasks.start(watched(server.client, 3, resource_version=listed.resource_version))
     await server.clock.settle()
     await server.client.create(CONFIG_MAPS, config_map("b"), "default")
     await server.client.patch(CONFIG_MAPS, {"data": {"y": "2"}}, name="b", namespace="default")
@@ -64,23 +65,23 @@ async def test_an_age_grows_with_the_clock(server: VirtualServer) -> None:
     assert b'"cells":["a",0,"120m"]' in answer.body
 
 
-async def test_a_watch_ends_when_its_time_is_up(server: VirtualServer) -> None:
-    watching = asyncio.create_task(watched(server.client, 100, timeout_seconds=30))
+async def test_a_watch_ends_when_its_time_is_up(server: VirtualServer, tasks: Tasks) -> None:
+    watching = tasks.start(watched(server.client, 100, timeout_seconds=30))
     await server.clock.advance(29)
     assert not watching.done()
     await server.clock.advance(1)
     assert await watching == []
 
 
-async def test_bookmarks_come_every_minute(server: VirtualServer) -> None:
-    watching = asyncio.create_task(watched(server.client, 2, timeout_seconds=600))
+async def test_bookmarks_come_every_minute(server: VirtualServer, tasks: Tasks) -> None:
+    watching = tasks.start(watched(server.client, 2, timeout_seconds=600))
     await server.clock.advance(59)
     await server.client.create(CONFIG_MAPS, config_map("a"), "default")
     await server.clock.advance(1)
     assert await watching == [("ADDED", "a"), ("BOOKMARK", "")]
 
 
-async def test_a_stream_with_nothing_on_it_is_given_up(server: VirtualServer) -> None:
+async def test_a_stream_with_nothing_on_it_is_given_up(server: VirtualServer, tasks: Tasks) -> None:
     request = Request("GET", "/api/v1/configmaps", (("watch", "1"),))
 
     async def read() -> None:
@@ -88,7 +89,7 @@ async def test_a_stream_with_nothing_on_it_is_given_up(server: VirtualServer) ->
             async for _ in stream.lines():
                 raise AssertionError("nothing was written")
 
-    reading = asyncio.create_task(read())
+    reading = tasks.start(read())
     await server.clock.advance(21)
     with pytest.raises(UnknownOutcome, match="nothing came for 20 s"):
         await reading
@@ -103,14 +104,14 @@ async def test_a_reader_that_leaves_leaves_nothing_behind(server: VirtualServer)
     assert asyncio.all_tasks() == before
 
 
-async def test_an_answer_that_does_not_come_in_time_is_an_unknown_outcome(server: VirtualServer) -> None:
+async def test_an_answer_that_does_not_come_in_time_is_an_unknown_outcome(server: VirtualServer, tasks: Tasks) -> None:
     # A list that must be newer than anything there is waits for three seconds.
     request = Request("GET", "/api/v1/configmaps", (("resourceVersion", "1000000"),))
-    asking = asyncio.create_task(server.client.transport.send(request, deadline=2.0))
+    asking = tasks.start(server.client.transport.send(request, deadline=2.0))
     await server.clock.advance(2.0)
     with pytest.raises(UnknownOutcome, match="no answer within 2 s"):
         await asking
-    patient = asyncio.create_task(server.client.transport.send(request, deadline=10.0))
+    patient = tasks.start(server.client.transport.send(request, deadline=10.0))
     await server.clock.advance(3.0)
     assert (await patient).status == 504
 
@@ -155,9 +156,9 @@ async def test_permission_comes_first_so_that_a_404_never_tells_what_there_is(se
     assert (await server.client.transport.send(Request("GET", path), deadline=1.0)).status == 404
 
 
-async def test_a_restarted_server_has_what_was_stored_and_watches_end(server: VirtualServer) -> None:
+async def test_a_restarted_server_has_what_was_stored_and_watches_end(server: VirtualServer, tasks: Tasks) -> None:
     await server.client.create(CONFIG_MAPS, config_map("a"), "default")
-    watching = asyncio.create_task(watched(server.client, 100))
+    watching = tasks.start(watched(server.client, 100))
     await server.clock.settle()
     old = server.server
     await server.restart()
@@ -176,7 +177,7 @@ async def test_two_servers_share_nothing() -> None:
 async def test_a_watcher_that_does_not_read_is_cut_off(server: VirtualServer) -> None:
     request = Request("GET", "/api/v1/configmaps", (("watch", "1"),))
     async with server.client.transport.stream(request, deadline=5.0, idle=20.0) as stream:
-        for number in range(30):
+        for number in range(40):
             await server.client.create(CONFIG_MAPS, config_map(f"big-{number}", a="x" * 300_000), "default")
         assert not server.server.state.table("configmaps").watchers
         with pytest.raises(UnknownOutcome, match="the connection broke"):
@@ -192,7 +193,7 @@ async def test_lines_are_put_together_from_pieces() -> None:
     assert [line async for line in PipeStream(200, {}, pipe).lines()] == [b"one", b"two", b"three", b"four"]
 
 
-async def test_a_sender_that_can_wait_waits_for_the_reader() -> None:
+async def test_a_sender_that_can_wait_waits_for_the_reader(tasks: Tasks) -> None:
     clock = VirtualClock()
     pipe = Pipe(clock, 10.0, "/")
     sent: list[int] = []
@@ -202,7 +203,7 @@ async def test_a_sender_that_can_wait_waits_for_the_reader() -> None:
             await pipe.send(b"x" * 50_000)
             sent.append(number)
 
-    sending = asyncio.create_task(send())
+    sending = tasks.start(send())
     await clock.settle()
     assert sent == [0, 1]
     await pipe.read()

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multidict import MultiMapping
-
 from trainwright.embedded.apiserver.access.rbac import Attributes
 from trainwright.embedded.apiserver.access.users import User
 from trainwright.embedded.apiserver.errors import StatusError
+from trainwright.http.headers import Headers
 
 if TYPE_CHECKING:
     from trainwright.embedded.apiserver.access.rbac import Authorizer
@@ -22,7 +21,7 @@ ACCOUNT = "system:serviceaccount:"
 AUTHENTICATED = "system:authenticated"
 
 
-def acting_as(authorizer: Authorizer, user: User, headers: MultiMapping[str]) -> User:
+def acting_as(authorizer: Authorizer, user: User, headers: Headers) -> User:
     """The impersonated user, or `user` itself when no such header is there."""
     if not any(name.lower().startswith(PREFIX) for name in headers):
         return user

@@ -48,7 +48,9 @@ def attributes(request: Request, user: User, target: Target) -> Attributes:
     namespace = target.namespace
     if served.resource == "namespaces" and target.name:
         namespace = target.name
-    name = target.name or _selected_name(request.query)
+    name = target.name
+    if not name and verb in ("list", "watch", "deletecollection"):
+        name = _selected_name(request.query)  # of a create it says nothing
     return Attributes(user, verb, served.group, served.plural, target.subresource, namespace, name)
 
 
@@ -124,6 +126,10 @@ class Authorizer:
     def rules_of(self, user: User, namespace: str) -> list[Json]:
         """Every rule that is bound to the user, cluster-wide and in this namespace."""
         return [granted.rule for granted in self._grants(user, namespace, [])]
+
+    def rules_of_role(self, reference: Json, namespace: str) -> list[Json] | None:
+        """The rules of the role that a binding in this namespace refers to; None if there is no such role."""
+        return self._role_rules(reference, namespace)
 
     def _grants(self, user: User, namespace: str, missing: list[str]) -> Iterator[Grant]:
         for place in ("", namespace) if namespace else ("",):

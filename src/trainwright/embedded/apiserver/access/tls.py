@@ -39,10 +39,13 @@ class Certificate(NamedTuple):
 def write_private(path: Path, text: str | bytes) -> None:
     """Never readable by others, not even for a moment, and never half-written."""
     data = text.encode() if isinstance(text, str) else text
-    temporary = path.with_name(path.name + ".new")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.unlink(missing_ok=True)  # of a writer that was killed; a link that somebody planted goes as well
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        os.write(handle, data)
+        view = memoryview(data)
+        while view:
+            view = view[os.write(handle, view) :]
         os.fsync(handle)
     finally:
         os.close(handle)

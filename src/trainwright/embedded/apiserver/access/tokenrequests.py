@@ -99,7 +99,16 @@ class TokenRequests:
                 " The object might have been deleted and then recreated"
             )
             raise errors.conflict("", kind, name, text)
+        if kind == "Pod" and _account_of(stored.decode()) != call.name:
+            raise bad_request(
+                f'cannot bind token for serviceaccount "{call.name}" to pod running with different serviceaccount name.'
+            )
         return {"kind": kind, "name": stored.key.name, "uid": stored.uid}
+
+
+def _account_of(pod: Json) -> str:
+    name: str = (pod.get("spec") or {}).get("serviceAccountName") or "default"
+    return name
 
 
 def _read(call: Call) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import hashlib
@@ -11,11 +12,11 @@ import ssl
 from collections.abc import Callable
 from typing import Any
 
-import aiohttp
-
 from trainwright.embedded.apiserver.admission.matching import Webhook
 from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.http.warnings import warn
+from trainwright.http.asking import Asker
+from trainwright.http.pool import BadAddress
 from trainwright.schema.jsonobject import Json
 
 log = logging.getLogger(__name__)
@@ -31,18 +32,11 @@ class WebhookFailed(Exception):
 class WebhookCaller:
     def __init__(self, resolve: ServiceResolver | None) -> None:
         self._resolve = resolve
-        self._session: aiohttp.ClientSession | None = None
+        self._asker = Asker()
         self._contexts: dict[str, ssl.SSLContext] = {}
 
-    def session(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession()
-        return self._session
-
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        self._asker.close()
 
     async def call(self, webhook: Webhook, request: Json) -> list[Json]:
         """The JSON patch of the webhook's answer, which may be empty.
@@ -91,22 +85,24 @@ class WebhookCaller:
         separator = "&" if "?" in url else "?"
         shown = f"{url}{separator}timeout={int(webhook.seconds)}s"
         try:
-            async with self.session().post(
-                shown,
-                data=json.dumps(review).encode(),
-                headers={"Content-Type": "application/json", "Accept": "application/json, */*"},
-                ssl=context,
-                server_hostname=server_name,
-                timeout=aiohttp.ClientTimeout(total=webhook.seconds),
-                allow_redirects=False,
-            ) as response:
-                body = await response.content.read(MAX_ANSWER)
-                if response.status != 200:
-                    text = body[:512].decode(errors="replace").strip()
-                    raise WebhookFailed(f"an error on the server ({text!r}) has prevented the request from succeeding")
+            async with asyncio.timeout(webhook.seconds):
+                asked = await self._asker.ask(
+                    "POST",
+                    shown,
+                    {"Content-Type": "application/json", "Accept": "application/json, */*"},
+                    json.dumps(review).encode(),
+                    context=context,
+                    server_name=server_name,
+                    seconds=webhook.seconds,
+                )
+                with asked as reply:
+                    body = await reply.some(MAX_ANSWER, webhook.seconds)
+            if reply.status != 200:
+                text = body[:512].decode(errors="replace").strip()
+                raise WebhookFailed(f"an error on the server ({text!r}) has prevented the request from succeeding")
         except TimeoutError:
             raise WebhookFailed(f'failed to call webhook: Post "{shown}": context deadline exceeded') from None
-        except (aiohttp.ClientError, OSError) as error:
+        except (BadAddress, OSError) as error:
             raise WebhookFailed(f'failed to call webhook: Post "{shown}": {error}') from None
         try:
             return json.loads(body)

@@ -361,6 +361,27 @@ HORIZONTAL_POD_AUTOSCALER_COLUMNS = (
 )
 
 _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
+PERSISTENT_VOLUME_COLUMNS = (
+    NAME,
+    _col("Capacity", lambda o: (_spec(o).get("capacity") or {}).get("storage", "")),
+    _col("Access Modes", lambda o: ",".join(_MODES.get(m, m) for m in _spec(o).get("accessModes") or ())),
+    _col("Reclaim Policy", lambda o: _spec(o).get("persistentVolumeReclaimPolicy", "")),
+    _col("Status", lambda o: "Terminating" if o["metadata"].get("deletionTimestamp") else _status(o).get("phase", "")),
+    _col("Claim", lambda o: "/".join((_spec(o).get("claimRef") or {}).get(key, "") for key in ("namespace", "name"))),
+    _col("StorageClass", lambda o: _spec(o).get("storageClassName", "")),
+    _col("VolumeAttributesClass", lambda o: _spec(o).get("volumeAttributesClassName") or "<unset>"),
+    _col("Reason", lambda o: _status(o).get("reason", "")),
+    AGE,
+    _col("VolumeMode", lambda o: _spec(o).get("volumeMode") or "<unset>", priority=1),
+)
+STORAGE_CLASS_COLUMNS = (
+    NAME,
+    _col("Provisioner", lambda o: o.get("provisioner", "")),
+    _col("ReclaimPolicy", lambda o: o.get("reclaimPolicy", "")),
+    _col("VolumeBindingMode", lambda o: o.get("volumeBindingMode", "")),
+    _col("AllowVolumeExpansion", lambda o: bool(o.get("allowVolumeExpansion")), "boolean"),
+    AGE,
+)
 PERSISTENT_VOLUME_CLAIM_COLUMNS = (
     NAME,
     _col("Status", lambda o: "Terminating" if o["metadata"].get("deletionTimestamp") else _status(o).get("phase", "")),

@@ -18,6 +18,7 @@ from trainwright.embedded.apiserver.builtin.events import CoreEvents, Events
 from trainwright.embedded.apiserver.builtin.jobs import Jobs
 from trainwright.embedded.apiserver.builtin.kind import BuiltinKind
 from trainwright.embedded.apiserver.builtin.limitranges import LimitRanges
+from trainwright.embedded.apiserver.builtin.metrics import METRICS_KINDS
 from trainwright.embedded.apiserver.builtin.nodes import Nodes
 from trainwright.embedded.apiserver.builtin.pods import Bindings, Pods
 from trainwright.embedded.apiserver.builtin.reviews import (
@@ -30,7 +31,7 @@ from trainwright.embedded.apiserver.builtin.reviews import (
     TokenReviews,
 )
 from trainwright.embedded.apiserver.builtin.services import Services
-from trainwright.embedded.apiserver.builtin.storage import PersistentVolumeClaims
+from trainwright.embedded.apiserver.builtin.storage import PersistentVolumeClaims, PersistentVolumes, StorageClasses
 from trainwright.embedded.apiserver.builtin.webhooks import (
     MutatingWebhookConfigurations,
     ValidatingWebhookConfigurations,
@@ -47,6 +48,7 @@ KINDS: tuple[type[BuiltinKind], ...] = (
     Services,
     ServiceAccounts,
     Nodes,
+    PersistentVolumes,
     PersistentVolumeClaims,
     LimitRanges,
     Events,
@@ -55,6 +57,7 @@ KINDS: tuple[type[BuiltinKind], ...] = (
     HorizontalPodAutoscalers,
     Leases,
     PriorityClasses,
+    StorageClasses,
     RuntimeClasses,
     Roles,
     RoleBindings,
@@ -72,9 +75,9 @@ KINDS: tuple[type[BuiltinKind], ...] = (
 )
 
 
-def builtin_types(clock: Clock) -> list[Type]:
-    """New served types for one server, so that two servers in one process share nothing."""
-    return [kind(clock).served() for kind in KINDS]
+def builtin_types(clock: Clock, *, with_metrics: bool = False) -> list[Type]:
+    """New served types for one server, so that two servers in one process share nothing. Metrics come from nodes."""
+    return [kind(clock).served() for kind in (*KINDS, *(METRICS_KINDS if with_metrics else ()))]
 
 
 def review_kinds() -> frozenset[str]:

@@ -33,7 +33,7 @@ SUBRESOURCES: dict[str, Any] = {
     "resize": {"verbs": _STATUS},
     "status": {"verbs": _STATUS},
 }
-UNSUPPORTED = frozenset({"attach", "exec", "portforward", "proxy", "ephemeralcontainers", "resize"})
+UNSUPPORTED = frozenset({"proxy", "ephemeralcontainers", "resize"})
 IGNORED_ON_STATUS: FieldSet = {"f:spec": {}, "f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}}
 
 

@@ -1,12 +1,16 @@
-"""PersistentVolumeClaims."""
+"""PersistentVolumeClaims, PersistentVolumes and StorageClasses."""
 
 from __future__ import annotations
 
 import copy
 
-from trainwright.embedded.apiserver.builtin.columns import PERSISTENT_VOLUME_CLAIM_COLUMNS
+from trainwright.embedded.apiserver.builtin.columns import (
+    PERSISTENT_VOLUME_CLAIM_COLUMNS,
+    PERSISTENT_VOLUME_COLUMNS,
+    STORAGE_CLASS_COLUMNS,
+)
 from trainwright.embedded.apiserver.builtin.differences import difference
-from trainwright.embedded.apiserver.builtin.kind import KindWithStatus
+from trainwright.embedded.apiserver.builtin.kind import BuiltinKind, KindWithStatus
 from trainwright.schema import errors as field
 from trainwright.schema.errors import FieldError
 from trainwright.schema.jsonobject import Json
@@ -111,3 +115,60 @@ def _same_source(spec: Json) -> None:
 def _size(spec: Json) -> str:
     size: str = ((spec.get("resources") or {}).get("requests") or {}).get("storage", "0")
     return size
+
+
+class PersistentVolumes(KindWithStatus):
+    plural, kind = "persistentvolumes", "PersistentVolume"
+    namespaced = False
+    short_names = ("pv",)
+    columns = PERSISTENT_VOLUME_COLUMNS
+    returns_deleted = True
+
+    def default(self, obj: Json) -> None:
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+        spec.setdefault("volumeMode", "Filesystem")
+        obj.setdefault("status", {}).setdefault("phase", "Pending")
+        if spec.get("hostPath") is not None:
+            spec["hostPath"].setdefault("type", "")
+
+    def prepare_create(self, obj: Json) -> None:
+        obj["status"] = {"phase": "Pending"}
+
+    def validate(self, obj: Json) -> list[FieldError]:
+        spec, found = obj["spec"], []
+        if not spec.get("accessModes"):
+            found.append(field.required("spec.accessModes"))
+        if not (spec.get("capacity") or {}).get("storage"):
+            found.append(field.required("spec.capacity"))
+        policy = spec.get("persistentVolumeReclaimPolicy")
+        if policy not in ("Delete", "Recycle", "Retain"):
+            found.append(
+                field.not_supported("spec.persistentVolumeReclaimPolicy", policy, ["Delete", "Recycle", "Retain"])
+            )
+        return found
+
+    def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
+        return self.validate(obj)
+
+
+class StorageClasses(BuiltinKind):
+    group, plural, kind = "storage.k8s.io", "storageclasses", "StorageClass"
+    namespaced = False
+    short_names = ("sc",)
+    columns = STORAGE_CLASS_COLUMNS
+    any_finalizer = True
+
+    def default(self, obj: Json) -> None:
+        obj.setdefault("reclaimPolicy", "Delete")
+        obj.setdefault("volumeBindingMode", "Immediate")
+
+    def validate(self, obj: Json) -> list[FieldError]:
+        return [] if obj.get("provisioner") else [field.required("provisioner")]
+
+    def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
+        found = self.validate(obj)
+        for name in ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"):
+            if obj.get(name) != old.get(name):
+                found.append(field.forbidden(name, f"updates to {name} are forbidden."))
+        return found

@@ -6,8 +6,11 @@ clean-up finalizer taken off.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from trainwright.embedded.apiserver.access.users import SYSTEM
 from trainwright.embedded.apiserver.builtin.customresourcedefinitions import CLEANUP
@@ -19,6 +22,7 @@ from trainwright.embedded.apiserver.operations.updating import update
 from trainwright.embedded.apiserver.operations.writes import Write, WriteOptions, in_place
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.storage.table import DELETED, Event
+from trainwright.embedded.apiserver.types import Type
 from trainwright.schema.jsonobject import Json
 
 if TYPE_CHECKING:
@@ -38,7 +42,7 @@ class CustomResources:
     def resync(self) -> None:
         self._ending.clear()
         for stored in self.api.state.table(CRDS).objects.values():
-            self._register(stored.decode())
+            self._register(*_read(stored.data))
             if stored.deleting:
                 self._ending.add(stored.key.name)
 
@@ -52,17 +56,17 @@ class CustomResources:
             return
         previous = event.previous.decode() if event.previous is not None else None
         if previous is None or previous["spec"] != crd["spec"] or event.current.deleting:
-            self._register(crd)
+            self._register(crd, types_of(crd))
         if event.current.deleting:
             self._ending.add(event.current.key.name)
 
-    def _register(self, crd: Json) -> None:
+    def _register(self, crd: Json, types: list[Type]) -> None:
         registry, spec, resource = self.api.registry, crd["spec"], _resource(crd)
         if crd["metadata"].get("deletionTimestamp"):
             registry.terminating.add(resource)
         else:
             registry.terminating.discard(resource)
-        registry.set_custom(spec["group"], spec["names"]["plural"], types_of(crd))
+        registry.set_custom(spec["group"], spec["names"]["plural"], types)
         self.api.state.table(resource)
 
     def _unregister(self, crd: Json) -> None:
@@ -101,6 +105,13 @@ class CustomResources:
         assert crds is not None
         write = Write(crds, key, SYSTEM, OPTIONS, in_place(change), subresource=subresource, recomputes=True)
         await update(self.api, write)
+
+
+@functools.lru_cache(maxsize=16)
+def _read(data: bytes) -> tuple[Json, list[Type]]:
+    """A stored CRD and its types. Servers that start from the same store, as in tests, share what they compile."""
+    crd = msgspec.json.decode(data)
+    return crd, types_of(crd)
 
 
 def _resource(crd: Json) -> str:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from trainwright.embedded.apiserver.api import Api
 
 OPTIONS = WriteOptions(manager="garbage-collector")
-GATHER_SECONDS = 0.005  # a cascade arrives in bursts
+GATHER_SECONDS = 0.001  # a cascade arrives in bursts
+AT_ONCE = 16
 
 
 class GarbageCollector:
@@ -35,7 +36,7 @@ class GarbageCollector:
 
     def __init__(self, api: Api) -> None:
         self.api = api
-        self._work: Worklist[Key] = Worklist(self.name, api.clock, self.look_at, GATHER_SECONDS)
+        self._work: Worklist[Key] = Worklist(self.name, api.clock, self.look_at, GATHER_SECONDS, at_once=AT_ONCE)
 
     def resync(self) -> None:
         self._work.clear()

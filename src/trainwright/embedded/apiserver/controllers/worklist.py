@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import logging
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
@@ -23,13 +24,18 @@ LONGEST_SECONDS = 60.0
 
 
 class Worklist(Generic[K]):
-    """`add` notes what to look at; `run` looks. `gather` lets a burst of changes arrive before each round."""
+    """`add` notes what to look at; `run` looks, at `at_once` of them at a time, whose writes then go to disk together.
+    `gather` lets a burst of changes arrive before each round.
+    """
 
-    def __init__(self, name: str, clock: Clock, look: Callable[[K], Awaitable[bool]], gather: float) -> None:
+    def __init__(
+        self, name: str, clock: Clock, look: Callable[[K], Awaitable[bool]], gather: float, *, at_once: int = 1
+    ) -> None:
         self._name = name
         self._clock = clock
         self._look = look
         self._gather = gather
+        self._at_once = at_once
         self._todo: dict[K, None] = {}  # in the order they came
         self._later: dict[K, Timer] = {}  # not done yet; may overlap with todo
         self._failures: dict[K, int] = {}  # defects met in a row
@@ -56,9 +62,9 @@ class Worklist(Generic[K]):
             if self._gather:
                 await self._clock.sleep(self._gather)
             await before()
-            todo, self._todo = self._todo, {}
-            for key in todo:
-                await self._work_on(key)
+            todo, self._todo = iter(self._todo), {}
+            while some := list(itertools.islice(todo, self._at_once)):
+                await asyncio.gather(*map(self._work_on, some))
 
     async def _work_on(self, key: K) -> None:
         timer = self._later.pop(key, None)

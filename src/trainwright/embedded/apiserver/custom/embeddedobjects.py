@@ -7,6 +7,7 @@ Schemas without such objects are recognised once and never walked.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 from trainwright.embedded.apiserver import metadata
@@ -23,7 +24,10 @@ class EmbeddedObjects:
 
     def __init__(self, schema: StructuralSchema) -> None:
         self.schema = schema
-        self.exist = _mentions(schema.raw)
+
+    @cached_property
+    def exist(self) -> bool:
+        return _mentions(self.schema.raw)
 
     def decode(self, obj: Json) -> list[str]:
         """Bring embedded metadata into shape; its unknown fields. Raises ValueError in the decoder's words."""

@@ -11,15 +11,18 @@ from trainwright.embedded.apiserver.access.reviews import Reviews
 from trainwright.embedded.apiserver.access.tokenrequests import TokenRequests
 from trainwright.embedded.apiserver.api import Api
 from trainwright.embedded.apiserver.builtin.kinds import review_kinds
+from trainwright.embedded.apiserver.builtin.metrics import METRICS
 from trainwright.embedded.apiserver.errors import StatusError
-from trainwright.embedded.apiserver.http.requests import Answer, Call, PageNotFound, StreamedAnswer
+from trainwright.embedded.apiserver.http.requests import Answer, Call, PageNotFound, StreamedAnswer, UpgradedAnswer
 from trainwright.embedded.apiserver.operations import (
     logs,
     mutations,
     patching,
     podactions,
     reading,
+    streams,
     subresources,
+    usage,
     watching,
 )
 from trainwright.embedded.apiserver.operations.logs import Kubelet
@@ -42,8 +45,10 @@ class Operations:
         self.kubelet = kubelet
         self._review_kinds = review_kinds()
 
-    async def perform(self, call: Call) -> Answer | StreamedAnswer:
+    async def perform(self, call: Call) -> Answer | StreamedAnswer | UpgradedAnswer:
         served = call.served
+        if served.group == METRICS and self.kubelet is not None:
+            return await usage.metrics(self.api, self.kubelet, call)
         if call.subresource:
             return await self._subresource(call)
         if served.plural in self._review_kinds and not served.custom and "list" not in served.verbs:
@@ -81,12 +86,14 @@ class Operations:
             raise errors.method_not_allowed()
         return await operation(self.api, call)
 
-    async def _subresource(self, call: Call) -> Answer | StreamedAnswer:
+    async def _subresource(self, call: Call) -> Answer | StreamedAnswer | UpgradedAnswer:
         served = call.served
         if served.resource == "pods" and call.subresource == "log":
             if call.method != "GET":
                 raise errors.method_not_allowed()
             return await logs.log(self.api, self.kubelet, call)
+        if served.resource == "pods" and call.subresource in streams.STREAMS:
+            return await streams.stream(self.api, self.kubelet, call)
         if served.resource == "serviceaccounts" and call.subresource == "token":
             return self.token_requests.answer(call)
         operation = subresources.operation_of(call)

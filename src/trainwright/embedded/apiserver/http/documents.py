@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.http.discovery import Discovery
 from trainwright.embedded.apiserver.http.openapi import OpenApi
@@ -14,9 +16,12 @@ PATHS = ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/
 
 
 class Documents:
-    def __init__(self, discovery: Discovery, openapi: OpenApi) -> None:
+    """`why_not_ready` has a reason while no write can succeed."""
+
+    def __init__(self, discovery: Discovery, openapi: OpenApi, why_not_ready: Callable[[], str]) -> None:
         self.discovery = discovery
         self.openapi = openapi
+        self._why_not_ready = why_not_ready
 
     def answer(self, request: Request, parts: list[str]) -> Answer:
         """`parts` is the path without empty parts."""
@@ -26,6 +31,8 @@ class Documents:
         if root in HEALTH:
             if len(parts) > 1 and parts[1] not in CHECKS:
                 raise PageNotFound
+            if root == "readyz" and (reason := self._why_not_ready()):
+                return text_answer(500, f"[-]etcd failed: {reason}\nreadyz check failed\n")
             return text_answer(200, "ok")
         if root == "openapi":
             return self.openapi.answer(request, parts)

@@ -14,12 +14,11 @@ import asyncio
 import functools
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from email.utils import formatdate
 
 import msgspec
 
 from trainwright.embedded.apiserver import errors
-from trainwright.embedded.apiserver.access.authentication import Authenticator
+from trainwright.embedded.apiserver.access.authentication import ANONYMOUS, Authenticator
 from trainwright.embedded.apiserver.access.impersonation import acting_as
 from trainwright.embedded.apiserver.access.rbac import Authorizer, attributes, unknown_attributes
 from trainwright.embedded.apiserver.access.users import User
@@ -35,11 +34,14 @@ from trainwright.embedded.apiserver.http.requests import (
     Request,
     Sink,
     StreamedAnswer,
+    UpgradedAnswer,
     header_fields,
     text_answer,
 )
 from trainwright.embedded.apiserver.http.router import Target, find_target, segments
 from trainwright.embedded.apiserver.http.warnings import collecting, warn
+from trainwright.embedded.apiserver.operations.streams import STREAMS
+from trainwright.http.dates import DateHeader
 
 log = logging.getLogger(__name__)
 WITH_BODY = ("POST", "PUT", "PATCH", "DELETE")
@@ -64,9 +66,9 @@ class Handler:
         self.documents = documents
         self.operations = operations
         self.allowed_hosts = allowed_hosts
-        self._date = (0, "")
+        self._date = DateHeader()
 
-    async def answer(self, request: Request) -> Answer | StreamedAnswer:
+    async def answer(self, request: Request) -> Answer | StreamedAnswer | UpgradedAnswer:
         """Raises nothing but what ends the request: cancellation, and a connection that broke."""
         with collecting() as warnings:
             try:
@@ -86,15 +88,13 @@ class Handler:
         return msgspec.structs.replace(answer, warnings=tuple(warnings)) if warnings else answer
 
     def header_fields(self, answer: Answer | StreamedAnswer) -> list[tuple[str, str]]:
-        second = int(self.api.clock.wall())
-        if second != self._date[0]:
-            self._date = (second, formatdate(second, usegmt=True))
-        return header_fields(answer, self._date[1])
+        return header_fields(answer, self._date.at(self.api.clock.wall()))
 
-    async def _answer(self, request: Request) -> Answer | StreamedAnswer:
+    async def _answer(self, request: Request) -> Answer | StreamedAnswer | UpgradedAnswer:
         self._check_host(request.headers)
-        self.api.peers.note(request.headers.get("User-Agent", ""))
         user = self.authenticator.user_of(request.headers.get("Authorization", ""))
+        if user is not ANONYMOUS:
+            self.api.peers.note(request.headers.get("User-Agent", ""))
         user = acting_as(self.authorizer, user, request.headers)
         parts = segments(request.path)
         named = [part for part in parts if part]
@@ -145,7 +145,11 @@ class Handler:
             raise
         if not target.name and request.query.flag("watch"):
             target = msgspec.structs.replace(target, watch=True)
-        self.authorizer.check(attributes(request, user, target))
+        wanted = attributes(request, user, target)
+        self.authorizer.check(wanted)
+        if target.served.resource == "pods" and target.subresource in STREAMS:
+            # A WebSocket begins with a GET; who may only get must not run commands.
+            self.authorizer.check(msgspec.structs.replace(wanted, verb="create"))
         return target
 
 

@@ -4,22 +4,24 @@ Request          what came in: method, path, query, headers; its body is read wh
 Call             a request for a resource, whole: what the router found, who asks, and the body
 Answer           bytes that are ready to send
 StreamedAnswer   a body that comes piece by piece (a watch, a log), written to a `Sink`
+UpgradedAnswer   another protocol from here on (exec, port-forward), spoken over a `Duplex`
 """
 
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
-from multidict import MultiMapping
 
 from trainwright.embedded.apiserver.access.users import User
 from trainwright.embedded.apiserver.errors import StatusError, bad_request, invalid_options
 from trainwright.embedded.apiserver.metadata import manager_faults
 from trainwright.embedded.apiserver.operations.writes import WriteOptions
 from trainwright.embedded.apiserver.types import Type
+from trainwright.http.duplex import Duplex
+from trainwright.http.headers import Headers
 from trainwright.schema import errors as field
 
 JSON_TYPE = "application/json"
@@ -67,13 +69,11 @@ class Request(msgspec.Struct, frozen=True):
     method: str
     path: str  # percent-encoded, as on the request line
     query: Query
-    headers: MultiMapping[str]  # looked up in any case
+    headers: Headers  # looked up in any case
     read_body: Callable[[], Awaitable[bytes]]  # all of it; raises a StatusError if it is too long, too slow or broken
 
     @classmethod
-    def of(
-        cls, method: str, target: str, headers: MultiMapping[str], read_body: Callable[[], Awaitable[bytes]]
-    ) -> Request:
+    def of(cls, method: str, target: str, headers: Headers, read_body: Callable[[], Awaitable[bytes]]) -> Request:
         """`target` is what stands between method and version on the request line."""
         path, _, query = target.partition("?")
         if "://" in path[:8]:
@@ -188,6 +188,18 @@ class StreamedAnswer(msgspec.Struct, frozen=True):
     content_type: str = JSON_TYPE
     abandon: Callable[[], None] = _nothing_to_do
     warnings: tuple[str, ...] = ()  # set by the boundary
+
+
+class UpgradedAnswer(msgspec.Struct, frozen=True):
+    """Status 101, and another protocol, which `serve` speaks until it ends. Cancelled when the client leaves.
+
+    Of `serve` and `abandon` exactly one is called: the second if the client left before the first.
+    """
+
+    serve: Callable[[Duplex], Awaitable[None]]
+    fields: Sequence[tuple[str, str]]
+    abandon: Callable[[], None] = _nothing_to_do
+    warnings: tuple[str, ...] = ()  # which nobody reads
 
 
 def header_fields(answer: Answer | StreamedAnswer, date: str) -> list[tuple[str, str]]:

@@ -69,6 +69,7 @@ async def create_once(api: Api, write: Write, wanted: Wanted) -> Json:
     if served.strategy.tracks_generation:
         obj["metadata"]["generation"] = 1
     served.strategy.prepare_create(obj)
+    api.check_escalation(write.user, served, obj, None)
     _validate(served, obj)
     await api.admission.validate(request, obj, None)
     _check_vacant(api, served, key)

@@ -10,8 +10,7 @@ import asyncio
 import functools
 import ssl
 import urllib.parse
-
-import aiohttp
+from collections.abc import Mapping
 
 from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.api import Api
@@ -19,37 +18,46 @@ from trainwright.embedded.apiserver.errors import StatusError, bad_request
 from trainwright.embedded.apiserver.http.requests import Answer, Call, Sink, StreamedAnswer
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.embedded.apiserver.wire.scalars import DecodeError, parse_time
+from trainwright.http.asking import Asked, Asker
+from trainwright.http.pool import BadAddress
 from trainwright.schema import errors as field
 from trainwright.schema.jsonobject import Json
 
 PASSED = ("follow", "previous", "sinceSeconds", "sinceTime", "timestamps", "tailLines", "limitBytes", "stream")
-CONNECT_SECONDS = 10.0
+ANSWER_SECONDS = 30.0
 
 
 class Kubelet:
-    """The way to the nodes. Made at wiring time; without it logs cannot be had."""
+    """The way to the nodes. Made at wiring time; without it neither logs nor streams can be had."""
 
     def __init__(self, ca: str, token: str) -> None:
         self._ca = ca
         self._token = token
-        self._session: aiohttp.ClientSession | None = None
+        self._asker = Asker()
+        self._context: ssl.SSLContext | None = None
 
-    async def session(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            context = await asyncio.to_thread(ssl.create_default_context, cafile=self._ca)
-        if self._session is None:  # still
-            timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
-            connector = aiohttp.TCPConnector(ssl=context, limit=0)
-            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
-        return self._session
+    async def ask(self, url: str) -> Asked:
+        """The node's reply, its body still to come."""
+        context = await self._tls()
+        return await self._asker.ask("GET", url, self._fields, context=context, seconds=ANSWER_SECONDS)
 
-    def headers(self) -> dict[str, str]:
+    async def switch(self, method: str, url: str, fields: Mapping[str, str]) -> Asked:
+        """The node's reply to a request for another protocol."""
+        context = await self._tls()
+        both = {**fields, **self._fields}
+        return await self._asker.switch(method, url, both, context=context, seconds=ANSWER_SECONDS)
+
+    @property
+    def _fields(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._token}"}
 
+    async def _tls(self) -> ssl.SSLContext:
+        if self._context is None:
+            self._context = await asyncio.to_thread(ssl.create_default_context, cafile=self._ca)
+        return self._context
+
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        self._asker.close()
 
 
 def _check_options(call: Call) -> None:
@@ -76,7 +84,7 @@ def _check_options(call: Call) -> None:
             raise bad_request(str(error)) from None
 
 
-def _container(call: Call, pod: Json) -> str:
+def container_of(call: Call, pod: Json) -> str:
     """The container asked for, or the only one there is."""
     spec = pod.get("spec") or {}
     names = [str(c.get("name")) for c in spec.get("containers") or ()]
@@ -94,18 +102,23 @@ def _container(call: Call, pod: Json) -> str:
     return wanted
 
 
-def _address(api: Api, pod: Json) -> str:
+def address_of(api: Api, pod: Json) -> str:
     """`host:port` of the node's own server."""
     node_name = (pod.get("spec") or {}).get("nodeName", "")
     stored = api.state.get(Key("nodes", "", node_name))
     if stored is None:
         raise errors.not_found("", "pods", node_name)  # the real server names the resource of the request
-    status = stored.decode().get("status") or {}
+    return endpoint_of(stored.decode())
+
+
+def endpoint_of(node: Json) -> str:
+    status = node.get("status") or {}
     port = ((status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}).get("Port", 0)
     for address in status.get("addresses") or ():
         if address.get("type") == "InternalIP" and port:
             return f"{address['address']}:{port}"
-    raise StatusError(500, f"node {node_name} says neither its InternalIP nor its kubelet port", reason="InternalError")
+    name = node["metadata"]["name"]
+    raise StatusError(500, f"node {name} says neither its InternalIP nor its kubelet port", reason="InternalError")
 
 
 async def log(api: Api, kubelet: Kubelet | None, call: Call) -> Answer | StreamedAnswer:
@@ -115,39 +128,38 @@ async def log(api: Api, kubelet: Kubelet | None, call: Call) -> Answer | Streame
     if stored is None:
         raise errors.not_found("", "pods", call.name)
     pod = call.served.whole_object(stored.data)
-    container = _container(call, pod)
+    container = container_of(call, pod)
     if not (pod.get("spec") or {}).get("nodeName"):
         return Answer(204, b"", "text/plain")
-    address = _address(api, pod)
+    address = address_of(api, pod)
     if kubelet is None:
         raise StatusError(503, "this server was started without a way to its nodes, so it has no logs")
     quoted = [urllib.parse.quote(part, safe="") for part in (call.namespace, call.name, container)]
     query = urllib.parse.urlencode([(name, call.query.get(name)) for name in PASSED if call.query.has(name)])
     url = f"https://{address}/containerLogs/{'/'.join(quoted)}" + (f"?{query}" if query else "")
-    upstream = await _ask(kubelet, url)
-    return StreamedAnswer(functools.partial(_relay, upstream), "text/plain", upstream.close)
+    upstream = await ask(kubelet, url)
+    return StreamedAnswer(functools.partial(_relay, upstream), "text/plain", upstream.release)
 
 
-async def _ask(kubelet: Kubelet, url: str) -> aiohttp.ClientResponse:
+async def ask(kubelet: Kubelet, url: str) -> Asked:
     """The node's answer, its body still to come. Raises what the node says if it refuses."""
     try:
-        session = await kubelet.session()
-        upstream = await session.get(url, headers=kubelet.headers())
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        upstream = await kubelet.ask(url)
+        if upstream.reply.status == 200:
+            return upstream
+        with upstream as reply:
+            text = (await reply.some(65536, ANSWER_SECONDS)).decode(errors="replace").strip()
+    except (BadAddress, OSError) as error:  # TimeoutError is an OSError
         host = urllib.parse.urlsplit(url).netloc
         raise StatusError(503, f"the node at {host} does not answer: {error or type(error).__name__}") from None
-    if upstream.status == 200:
-        return upstream
-    async with upstream:
-        text = (await upstream.content.read(65536)).decode(errors="replace").strip()
-        code = upstream.status if 400 <= upstream.status < 500 else 500
-        raise StatusError(code, text or f"the node answered {upstream.status}")
+    code = reply.status if 400 <= reply.status < 500 else 500
+    raise StatusError(code, text or f"the node answered {reply.status}")
 
 
-async def _relay(upstream: aiohttp.ClientResponse, sink: Sink) -> None:
-    async with upstream:
+async def _relay(upstream: Asked, sink: Sink) -> None:
+    with upstream as reply:
         try:
-            async for data in upstream.content.iter_any():
+            async for data in reply.chunks(None):
                 await sink.send(data)
-        except (aiohttp.ClientError, ConnectionError):
+        except ConnectionError:
             return  # one side left in the middle; the client sees a short answer, as with a real kubelet

@@ -112,6 +112,10 @@ def parse_version(text: str) -> int:
         raise errors.bad_request(
             f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
         )
+    if len(text) > 20 or int(text) >= 2**64:
+        raise errors.bad_request(
+            f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": value out of range'
+        )
     return int(text)
 
 

@@ -88,6 +88,7 @@ async def _update_once(api: Api, write: Write, stored: Stored) -> Json:
     obj = await api.admission.mutate(request, obj, old) or obj
     _check_version(write, obj["metadata"], stored)
     prepare(served, obj, old, write.subresource)
+    api.check_escalation(write.user, served, obj, old)
     _validate(write, obj, old)
     if wanted.canonical and write.subresource != "scale" and _differ_in_times_only(obj, old):
         _restore(obj["metadata"], old["metadata"], "managedFields")
@@ -107,7 +108,7 @@ def _note_owners(api: Api, write: Write, obj: Json, old: Json) -> None:
 
 def _check_version(write: Write, meta: Json, stored: Stored) -> None:
     version = meta.get("resourceVersion") or "0"
-    if not isinstance(version, str) or not version.isdigit():
+    if not isinstance(version, str) or not version.isdigit() or len(version) > 20:
         raise errors.bad_request(f'metadata.resourceVersion: Invalid value: "{version}": must be a whole number')
     if int(version) == 0:
         if not write.served.strategy.unconditional_update:

@@ -1,7 +1,9 @@
 """Watches: a list's future, as a stream of events.
 
 In: the table's events as they are committed. Out: lines of JSON, made once for each form and written straight to every
-watcher's sink. A watcher that does not read is cut off when its buffer grows too large; it will list again.
+watcher's sink. For a watcher that is behind lines wait in a queue, where all who ask for the same form share their
+bytes; the initial state is encoded as it is read. Who reads nothing for a while, falls too far behind, or has the most
+lines of its own when all such lines exceed their budget, is cut off; it will list again.
 
 A watch is in one of three places, in this order: initial state, events kept in the window, live events. Events that
 wait to be sent go out first, and there is no await between reading the window and joining the live watchers, so
@@ -11,13 +13,16 @@ nothing is missed or doubled.
 from __future__ import annotations
 
 import asyncio
+import collections
 import functools
+import itertools
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from trainwright.clock import Clock, happens_within
+from trainwright.clock import Clock, deadline, happens_within
 from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.api import Api
 from trainwright.embedded.apiserver.http import tables
@@ -32,6 +37,12 @@ from trainwright.schema import errors as field
 from trainwright.schema.jsonobject import Json
 
 MAX_BUFFER = 8 * 2**20
+"""Bytes that wait for one watcher."""
+FAR_BEHIND = 64 * 1024
+"""Bytes that its connection has taken and not sent: what comes then waits in the queue."""
+STALLED_SECONDS = 60.0
+"""For a watcher that is behind to take anything at all."""
+SMALL_BACKLOG = 256 * 1024
 BOOKMARK_SECONDS = 60.0
 encode = msgspec.json.encode
 
@@ -85,23 +96,90 @@ class Encoder:
 class LiveWatch:
     """One watcher. `deliver` is called with the events of its table, in bunches, on the event loop."""
 
-    def __init__(self, sink: Sink, encoder: Encoder, namespace: str, chosen: Selection) -> None:
+    def __init__(self, api: Api, sink: Sink, encoder: Encoder, namespace: str, chosen: Selection) -> None:
         self.sink = sink
         self.encoder = encoder
         self.namespace = namespace
         self.chosen = chosen
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.is_over = False
+        self.changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when there is something to send, or nothing more will come."""
+        self._clock = api.clock
+        self._budget = api.watch_budget
+        self._shares = chosen.everything and encoder.form.kind != TABLE
+        self._first: Iterator[bytes] | None = None  # what comes before the queue
+        self._queue: collections.deque[bytes] = collections.deque()
+        self._queued = 0
 
     def deliver(self, events: list[Event]) -> None:
-        if self.done.done():
+        if self.is_over:
             return
         lines = [line for event in events if (line := self.line_of(event)) is not None]
         if not lines:
             return
-        self.sink.write(lines[0] if len(lines) == 1 else b"".join(lines))
-        if self.sink.unread() > MAX_BUFFER:
-            self.sink.abort()
-            self.close()
+        if self.is_behind or self.sink.unread() > FAR_BEHIND:
+            self._enqueue(lines)
+        else:
+            self.sink.write(lines[0] if len(lines) == 1 else b"".join(lines))
+
+    @property
+    def is_behind(self) -> bool:
+        return bool(self._queue) or self._first is not None
+
+    def begin_with(self, lines: Iterator[bytes]) -> None:
+        """Sends these before anything else, as they are read."""
+        self._first = lines
+        self._wake()
+
+    def send(self, line: bytes) -> None:
+        """In its turn."""
+        if self.is_behind:
+            self._enqueue([line])
+        else:
+            self.sink.write(line)
+
+    def _enqueue(self, lines: list[bytes]) -> None:
+        size = sum(map(len, lines))
+        self._queue.extend(lines)
+        self._queued += size
+        if self._queued > MAX_BUFFER:
+            self.give_up()
+            return
+        self._wake()
+        if not self._shares:
+            self._budget.hold(self, size)
+
+    async def flush(self) -> None:
+        """Sends what waits, as fast as the watcher reads."""
+        try:
+            while not self.is_over and (piece := self._next_piece()):
+                async with deadline(self._clock, STALLED_SECONDS):
+                    await self.sink.send(piece)
+        except TimeoutError:
+            self.give_up()
+        self._budget.release(self)
+
+    def _next_piece(self) -> bytes:
+        lines: list[bytes] = []
+        size = 0
+        while self._first is not None and size < FAR_BEHIND:
+            line = next(self._first, None)
+            if line is None:
+                self._first = None
+            else:
+                lines.append(line)
+                size += len(line)
+        while self._first is None and self._queue and size < FAR_BEHIND:
+            line = self._queue.popleft()
+            self._queued -= len(line)
+            lines.append(line)
+            size += len(line)
+        return lines[0] if len(lines) == 1 else b"".join(lines)
+
+    def give_up(self) -> None:
+        """The watcher does not read: it is cut off."""
+        self.sink.abort()
+        self.close()
 
     def line_of(self, event: Event) -> bytes | None:
         current, previous = event.current, event.previous
@@ -129,8 +207,18 @@ class LiveWatch:
         return line
 
     def close(self) -> None:
-        if not self.done.done():
-            self.done.set_result(None)
+        self.is_over = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if not self.changed.done():
+            self.changed.set_result(None)
+
+    def forget(self) -> None:
+        """Nobody reads any more."""
+        self._queue.clear()
+        self._first = None
+        self._budget.release(self)
 
 
 def _as_of(stored: Stored, version: int) -> Stored:
@@ -195,34 +283,40 @@ def watch(api: Api, call: Call) -> StreamedAnswer:
 
 async def _send(api: Api, namespace: str, chosen: Selection, start: Start, encoder: Encoder, sink: Sink) -> None:
     table = api.state.table(encoder.served.resource)
-    live = LiveWatch(sink, encoder, namespace, chosen)
+    live = LiveWatch(api, sink, encoder, namespace, chosen)
     table.tell_now()  # what is already in the window must not come a second time
-    lines = _backlog(api.state.version, table, live, start)
-    if lines is None:
+    if not start.initial and start.version < table.floor:
         sink.write(_too_old(start.version, table.floor))
         return
-    if lines:
-        sink.write(b"".join(lines))
+    _send_backlog(api.state.version, table, live, start)
     table.watchers[live] = None
     try:
         await _serve(api, table, live, start)
     finally:
         table.watchers.pop(live, None)
+        live.forget()
 
 
-def _backlog(version: int, table: Table, live: LiveWatch, start: Start) -> list[bytes] | None:
-    """What the watcher must see before live events; None if its version is forgotten."""
+def _send_backlog(version: int, table: Table, live: LiveWatch, start: Start) -> None:
+    """What the watcher must see before live events: a little at once, much as it is read."""
     encoder = live.encoder
     if start.initial:
         found = [s for s in table.select(live.namespace) if live.chosen.matches(s)]
-        lines = [encoder.line(ADDED, stored) for stored in found]
+        size = sum(len(stored.data) for stored in found)
+        lines = (encoder.line(ADDED, stored) for stored in found)
         if start.announce_end:
-            lines.append(encoder.bookmark(version, initial_end=True))
-        return lines
-    if start.version < table.floor:
-        return None
-    missed = (live.line_of(event) for event in table.events if event.version > start.version)
-    return [line for line in missed if line is not None]
+            lines = itertools.chain(lines, (encoder.bookmark(version, initial_end=True),))  # type: ignore[assignment]
+    else:
+        missed = [event for event in table.events if event.version > start.version]
+        size = sum(len(event.current.data) for event in missed)
+        lines = (line for event in missed if (line := live.line_of(event)) is not None)
+    if size <= SMALL_BACKLOG:
+        if data := b"".join(lines):
+            live.sink.write(data)
+        return
+    first = next(lines, None)  # it carries a table's columns, which no later line may take
+    if first is not None:
+        live.begin_with(itertools.chain((first,), lines))
 
 
 def _too_old(wanted: int, oldest: int) -> bytes:
@@ -232,13 +326,18 @@ def _too_old(wanted: int, oldest: int) -> bytes:
 
 async def _serve(api: Api, table: Table, live: LiveWatch, start: Start) -> None:
     clock = api.clock
-    deadline = clock.now() + start.seconds
-    while not live.done.done():
-        left = deadline - clock.now()
+    end = clock.now() + start.seconds
+    while not live.is_over:
+        if live.is_behind:
+            await live.flush()
+            continue
+        left = end - clock.now()
         if left <= 0 or live.sink.is_closing():
             return
+        if live.changed.done():
+            live.changed = asyncio.get_running_loop().create_future()
         pause = min(left, BOOKMARK_SECONDS) if start.bookmarks else left
-        ended = await happens_within(clock, pause, live.done)
-        if start.bookmarks and not ended and clock.now() < deadline:
+        changed = await happens_within(clock, pause, live.changed)
+        if start.bookmarks and not changed and clock.now() < end:
             table.tell_now()  # a bookmark says that everything up to its version was sent
-            live.sink.write(live.encoder.bookmark(api.state.version))
+            live.send(live.encoder.bookmark(api.state.version))

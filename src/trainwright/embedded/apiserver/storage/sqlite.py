@@ -1,7 +1,8 @@
 """The durable store: an SQLite file with one writer thread and group commit.
 
 Invariant: an acknowledged write is on disk (WAL, synchronous FULL), its object row and its log row together or
-neither; versions are the keys of the log and never repeat, not even after a crash.
+neither; versions are the keys of the log and never repeat, not even after a crash. A full disk is no damage: writes
+fail, and objects that exist can be changed and deleted from a reserve.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from trainwright.embedded.apiserver.storage.reserve import Reserve
 from trainwright.embedded.apiserver.storage.store import (
     Change,
     Committed,
@@ -24,12 +26,15 @@ from trainwright.embedded.apiserver.storage.store import (
     Row,
     StoreCorrupt,
     StoreError,
+    StoreFull,
     StoreLocked,
     StoreOutdated,
     StoreTooNew,
 )
 
 SCHEMA_VERSION = 1
+NEEDED_BYTES = 256 * 1024
+"""Free space with which SQLite can open a file, its log and its index."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -56,6 +61,7 @@ class SqliteStore:
         self._thread: threading.Thread | None = None
         self._lock_file: int | None = None
         self._since_trim = 0
+        self._reserve = Reserve(directory / "reserve")
 
     def open(self) -> None:
         """Take the lock and check the file. Raises a `StoreError` that says what to do."""
@@ -63,7 +69,11 @@ class SqliteStore:
         self._take_lock()
         try:
             self._connect()
+            self._reserve.fill()
         except BaseException:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
             self._release_lock()
             raise
 
@@ -82,9 +92,12 @@ class SqliteStore:
                 f"another process (pid {holder}) already serves {self.directory}: use it, end it with"
                 " `trainwright down`, or choose another --dir"
             ) from None
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
         self._lock_file = handle
+        try:
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+        except OSError:
+            pass  # a full disk; the lock is held all the same
 
     def _release_lock(self) -> None:
         if self._lock_file is not None:
@@ -105,7 +118,6 @@ class SqliteStore:
             connection.execute("PRAGMA synchronous=FULL")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version > SCHEMA_VERSION:
-                connection.close()
                 raise StoreTooNew(
                     f"{self.path} was written by a newer version of Trainwright (format {version}, this one knows"
                     f" {SCHEMA_VERSION}): upgrade Trainwright, or choose another --dir"
@@ -114,8 +126,27 @@ class SqliteStore:
                 raise StoreCorrupt(damaged)
             if version == 0:
                 self._create_tables(connection)
-        except sqlite3.DatabaseError as error:
-            raise StoreCorrupt(f"{damaged} ({error})") from None
+        except sqlite3.Error as error:
+            if _is_damage(error):
+                raise StoreCorrupt(f"{damaged} ({error})") from None
+            raise self._unusable(error) from None
+
+    def _unusable(self, error: sqlite3.Error) -> StoreError:
+        """The file could not be read or written, and nothing says that what it holds is not whole."""
+        try:
+            there = os.statvfs(self.directory)
+            free = there.f_bavail * there.f_frsize
+        except OSError:
+            free = 0
+        if _is_full(error) or free < NEEDED_BYTES:
+            return StoreFull(
+                f"there is no room for {self.path} ({free // 1024} KB free where it lies): make room on that disk and"
+                " try again. What is stored is whole: do not delete it"
+            )
+        return StoreError(
+            f"{self.path} cannot be used: {error}. Nothing says that it is damaged: do not delete it; look at"
+            " permissions and at the disk, then try again"
+        )
 
     @staticmethod
     def _create_tables(connection: sqlite3.Connection) -> None:
@@ -149,7 +180,9 @@ class SqliteStore:
                         f" from a copy, or remove {self.directory} to start empty"
                     )
                 yield Row(Key(resource, namespace, name), version, value)
-        except sqlite3.DatabaseError as error:
+        except sqlite3.Error as error:
+            if not _is_damage(error):
+                raise self._unusable(error) from None
             raise StoreCorrupt(
                 f"{self.path} is damaged ({error}); restore it from a copy, or remove {self.directory} to start empty"
             ) from None
@@ -165,7 +198,12 @@ class SqliteStore:
     def set_setting(self, name: str, value: str) -> None:
         """Only before `start`: afterwards the connection belongs to the writer."""
         assert self._thread is None
-        self.connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
+        if self.setting(name) == value:
+            return
+        try:
+            self.connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
+        except sqlite3.Error as error:
+            raise self._unusable(error) from None
 
     def start(self, committed: Committed) -> None:
         """From here on the connection belongs to the writer thread; `committed` is called on it."""
@@ -185,8 +223,8 @@ class SqliteStore:
                 committed(outdated, StoreOutdated("an earlier change could not be written"))
             if batch:
                 try:
-                    self._commit(batch)
-                except sqlite3.Error as error:
+                    self._commit_within_reserve(batch)
+                except (sqlite3.Error, StoreError) as error:
                     epoch += 1
                     committed(batch, error)
                 else:
@@ -211,6 +249,24 @@ class SqliteStore:
             except queue.Empty:
                 return batch, outdated, False
         return batch, outdated, True
+
+    def _commit_within_reserve(self, batch: list[Change]) -> None:
+        """On a full disk only what changes objects that are there is written, in the space kept back for it."""
+        if self._reserve.is_spent and not self._reserve.fill() and self._creates(batch):
+            raise StoreFull("the disk is full: objects can be changed and deleted, but not created")
+        try:
+            self._commit(batch)
+        except sqlite3.Error as error:
+            if not _is_full(error) or self._creates(batch) or not self._reserve.release():
+                raise
+            self._commit(batch)
+
+    def _creates(self, batch: list[Change]) -> bool:
+        known = "SELECT 1 FROM objects WHERE resource = ? AND namespace = ? AND name = ?"
+        return any(
+            change.value is not None and self.connection.execute(known, change.key).fetchone() is None
+            for change in batch
+        )
 
     def _commit(self, batch: list[Change]) -> None:
         execute = self.connection.execute
@@ -244,3 +300,20 @@ class SqliteStore:
             self._connection.close()
             self._connection = None
         self._release_lock()
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    """Only these two say that the file is not what was written."""
+    return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def _is_full(error: sqlite3.Error) -> bool:
+    return _code(error) == sqlite3.SQLITE_FULL or getattr(error, "sqlite_errorcode", 0) in _FULL_IO
+
+
+_FULL_IO = (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP)
+
+
+def _code(error: sqlite3.Error) -> int:
+    """The primary result code; 0 for an error that is not SQLite's own."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF

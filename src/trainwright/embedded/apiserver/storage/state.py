@@ -46,6 +46,7 @@ class State:
         self.clock = clock
         self.tables: dict[str, Table] = {}
         self.version = 0  # of the last committed write
+        self.failing = ""  # why the last write could not be kept
         self.dependents: dict[str, set[Key]] = {}  # owner UID → keys that name it
         self.uids: dict[str, Key] = {}
         self.listeners: list[Callable[[Event], None]] = []
@@ -133,6 +134,7 @@ class State:
         if error is not None:
             self._fail(len(batch), error)
             return
+        self.failing = ""
         changed: dict[Table, None] = {}
         for change in batch:
             pending = self._pending.popleft()
@@ -152,6 +154,7 @@ class State:
         """Nothing of this batch is stored, and the store refuses what was queued behind it: it may build on it."""
         if not isinstance(error, StoreOutdated):
             self._epoch += 1
+            self.failing = str(error)
         for pending in [self._pending.popleft() for _ in range(count)]:
             self._head.pop(pending.change.key, None)
             if not pending.future.done():

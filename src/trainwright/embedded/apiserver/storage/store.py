@@ -28,6 +28,10 @@ class StoreCorrupt(StoreError):
     pass
 
 
+class StoreFull(StoreError):
+    """The disk has no room; what is stored is whole."""
+
+
 class StoreTooNew(StoreError):
     pass
 

@@ -16,7 +16,7 @@ from pathlib import Path
 PACKAGES = (
     *("admissionregistration/v1", "apps/v1", "authentication/v1", "authorization/v1", "autoscaling/v1"),
     *("autoscaling/v2", "batch/v1", "coordination/v1", "core/v1", "events/v1", "node/v1", "policy/v1", "rbac/v1"),
-    "scheduling/v1",
+    *("scheduling/v1", "storage/v1"),
 )
 ROOTS = {
     "admissionregistration/v1": ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"],
@@ -33,14 +33,24 @@ ROOTS = {
     "batch/v1": ["Job"],
     "coordination/v1": ["Lease"],
     "core/v1": [
-        *("Binding", "ConfigMap", "Event", "LimitRange", "Namespace", "Node", "PersistentVolumeClaim", "Pod", "Secret"),
-        *("Service", "ServiceAccount"),
+        *(
+            "Binding",
+            "ConfigMap",
+            "Event",
+            "LimitRange",
+            "Namespace",
+            "Node",
+            "PersistentVolume",
+            "PersistentVolumeClaim",
+        ),
+        *("Pod", "Secret", "Service", "ServiceAccount"),
     ],
     "events/v1": ["Event"],
     "node/v1": ["RuntimeClass"],
     "policy/v1": ["Eviction"],
     "rbac/v1": ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"],
     "scheduling/v1": ["PriorityClass"],
+    "storage/v1": ["StorageClass"],
     "meta/v1": ["DeleteOptions"],
     "apiextensions/v1": ["CustomResourceDefinition"],
 }

@@ -7,6 +7,7 @@ import logging
 
 import pytest
 
+from selfcheck.leftovers import Tasks
 from trainwright.api.resources import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS
 from trainwright.clock import VirtualClock
 from trainwright.embedded.apiserver.controllers.supervisor import Controller, ControllerFailed, Supervision
@@ -87,7 +88,9 @@ async def test_one_that_fails_is_named_and_begins_anew_with_growing_pauses(
     assert "ValueError: broken" in caplog.text
 
 
-async def test_one_that_fails_at_once_again_and_again_ends_whoever_runs_it(state: State, clock: VirtualClock) -> None:
+async def test_one_that_fails_at_once_again_and_again_ends_whoever_runs_it(
+    state: State, clock: VirtualClock, tasks: Tasks
+) -> None:
     frail = Frail(clock)
     frail.fail.set()
 
@@ -95,7 +98,7 @@ async def test_one_that_fails_at_once_again_and_again_ends_whoever_runs_it(state
         async with Supervision([Steady(), frail], state):
             await asyncio.Event().wait()
 
-    serving = asyncio.create_task(serve())
+    serving = tasks.start(serve())
     await clock.advance(100)
     with pytest.raises(ControllerFailed, match="the API server's frail one failed 6 times in a row: broken"):
         await serving
@@ -183,7 +186,7 @@ async def test_types_are_served_before_the_first_request_after_a_restart(server:
     assert served == set(before)
 
 
-async def test_a_server_ends_with_the_controller_it_cannot_do_without(clock: VirtualClock) -> None:
+async def test_a_server_ends_with_the_controller_it_cannot_do_without(clock: VirtualClock, tasks: Tasks) -> None:
     running = Server(MemoryStore(), clock=clock)
     frail = Frail(clock)
     frail.fail.set()
@@ -194,7 +197,7 @@ async def test_a_server_ends_with_the_controller_it_cannot_do_without(clock: Vir
         async with running:
             await asyncio.Event().wait()
 
-    serving = asyncio.create_task(serve())
+    serving = tasks.start(serve())
     await clock.advance(100)
     with pytest.raises(ControllerFailed, match="frail one"):
         await serving

@@ -94,3 +94,32 @@ async def test_cleared_it_looks_at_nothing(clock: VirtualClock) -> None:
         work.list.clear()
         await clock.advance(10)
     assert len(work.looks) == 1
+
+
+async def test_several_are_looked_at_at_once_and_the_rest_after_them(clock: VirtualClock) -> None:
+    """Their writes then share one commit: a cascade of deletions waits once for the disk, not once for each object."""
+    at_work: list[str] = []
+    most = 0
+
+    async def look(name: str) -> bool:
+        nonlocal most
+        at_work.append(name)
+        most = max(most, len(at_work))
+        await clock.sleep(1)
+        at_work.remove(name)
+        return True
+
+    async def before() -> None: ...
+
+    work: Worklist[str] = Worklist("worker", clock, look, gather=0.0, at_once=2)
+    for name in ("a", "b", "c"):
+        work.add(name)
+    task = asyncio.create_task(work.run(before))
+    try:
+        await clock.advance(1.5)
+        assert (at_work, most) == (["c"], 2)
+        await clock.advance(1)
+        assert not at_work
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

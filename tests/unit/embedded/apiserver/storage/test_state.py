@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from selfcheck.leftovers import Tasks
 from trainwright.clock import VirtualClock
 from trainwright.embedded.apiserver.errors import StatusError
 from trainwright.embedded.apiserver.storage.history import WINDOW, Window
@@ -245,13 +246,15 @@ async def test_a_disk_that_refuses_fails_the_write_and_the_head_falls_back(tmp_p
         store.close()
 
 
-async def test_waiting_for_a_version_ends_when_it_comes_or_time_is_up(state: State, clock: VirtualClock) -> None:
-    in_vain = asyncio.create_task(state.wait_for(1, 3.0))
+async def test_waiting_for_a_version_ends_when_it_comes_or_time_is_up(
+    state: State, clock: VirtualClock, tasks: Tasks
+) -> None:
+    in_vain = tasks.start(state.wait_for(1, 3.0))
     await clock.advance(2.9)
     assert not in_vain.done()
     await clock.advance(0.2)
     assert in_vain.result() is False
-    waiting = asyncio.create_task(state.wait_for(1, 3.0))
+    waiting = tasks.start(state.wait_for(1, 3.0))
     await clock.settle()
     await put(state, "a")
     await clock.settle()

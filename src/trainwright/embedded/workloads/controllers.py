@@ -5,18 +5,41 @@ In: a client. Out: controllers for a `Manager`. They know only the API: neither 
 
 from __future__ import annotations
 
-from trainwright.api.resources import JOB_SETS, JOBS, NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, SERVICES
+from collections.abc import Callable, Collection
+
+from trainwright.api.resources import (
+    JOB_SETS,
+    JOBS,
+    KUBERNETES_POD_GROUPS,
+    NAMESPACES,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    VOLCANO_POD_GROUPS,
+)
 from trainwright.client import Client
 from trainwright.controlloop import Clock, Controller, Source, SystemClock
+from trainwright.embedded.workloads.features import DEFAULTS, Features
 from trainwright.embedded.workloads.job.controller import JobController
 from trainwright.embedded.workloads.jobset.controller import JobSetController
 from trainwright.embedded.workloads.objects import ApiObject, controlled_by_uid
+from trainwright.embedded.workloads.scheduler import gangs
 from trainwright.embedded.workloads.scheduler.controller import Scheduler, node_and_waiting
 from trainwright.embedded.workloads.serviceaccounts import DefaultServiceAccounts
 
+NAMES = ("jobset", "job", "scheduler", "serviceaccounts")
 
-def workload_controllers(client: Client, clock: Clock | None = None) -> list[Controller]:
-    """The controllers for JobSets, Jobs, scheduling and default service accounts."""
+
+def workload_controllers(
+    client: Client,
+    clock: Clock | None = None,
+    *,
+    only: Collection[str] | None = None,
+    gates: Features = DEFAULTS,
+) -> list[Controller]:
+    """The controllers for JobSets, Jobs, scheduling and default service accounts, or those of `only` (`NAMES`)."""
     clock = clock or SystemClock()
     by_owner = {"controller": controlled_by_uid}
     job_sets = Source(JOB_SETS, ApiObject)
@@ -25,10 +48,16 @@ def workload_controllers(client: Client, clock: Clock | None = None) -> list[Con
     nodes = Source(NODES, ApiObject)
     namespaces = Source(NAMESPACES, ApiObject)
     accounts = Source(SERVICE_ACCOUNTS, ApiObject)
+    groups = {
+        gangs.COSCHEDULING: Source(POD_GROUPS, ApiObject),
+        gangs.VOLCANO: Source(VOLCANO_POD_GROUPS, ApiObject),
+        gangs.NATIVE: Source(KUBERNETES_POD_GROUPS, ApiObject),
+    }
     pods = Source(PODS, ApiObject, indexes={**by_owner, "node": node_and_waiting})
-    return [
-        JobSetController(client, job_sets, jobs, services, clock).controller(),
-        JobController(client, jobs, pods, clock).controller(),
-        Scheduler(client, pods, nodes, clock).controller(),
-        DefaultServiceAccounts(client, namespaces, accounts, clock).controller(),
-    ]
+    made: dict[str, Callable[[], Controller]] = {
+        "jobset": JobSetController(client, job_sets, jobs, services, clock, gates).controller,
+        "job": JobController(client, jobs, pods, clock).controller,
+        "scheduler": Scheduler(client, pods, nodes, groups, namespaces, clock).controller,
+        "serviceaccounts": DefaultServiceAccounts(client, namespaces, accounts, clock).controller,
+    }
+    return [make() for name, make in made.items() if not only or name in only]

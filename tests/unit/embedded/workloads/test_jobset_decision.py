@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
+import msgspec
 import pytest
 
 from trainwright.api.times import rfc3339
+from trainwright.embedded.workloads.features import Features
 from trainwright.embedded.workloads.jobset.decision import Decision
 from trainwright.embedded.workloads.jobset.decision import decide as _decide
+from trainwright.embedded.workloads.jobset.failure_policy import GateOff
 from trainwright.embedded.workloads.objects import ApiObject
-from unit.embedded.workloads.making import NOW, child, conditions, ended, job_set, replicated
+from unit.embedded.workloads.making import NOW, TEMPLATE, child, conditions, ended, job_set, replicated
 
 
 def decide(of: ApiObject, jobs: list[ApiObject], now: float = NOW) -> Decision:
@@ -246,15 +250,72 @@ def test_counts_say_ready_active_and_suspended() -> None:
     assert counted == {"name": "node", "ready": 1, "succeeded": 0, "failed": 0, "active": 2, "suspended": 1}
 
 
-@pytest.mark.parametrize(
-    ("spec", "what"),
-    [
-        ({"volumeClaimPolicies": [{"templates": []}]}, "spec.volumeClaimPolicies"),
-        ({"failurePolicy": {"restartStrategy": "InPlaceRestart"}}, "restartStrategy InPlaceRestart"),
-    ],
-)
-def test_what_is_not_supported_fails_the_jobset_with_a_sentence(spec: dict[str, Any], what: str) -> None:
-    decision = decide(job_set(**spec), [])
-    assert decision.create == []
-    assert conditions(decision.status) == {"Failed": ("True", "NotSupported")}
-    assert what in decision.status["conditions"][0]["message"]
+CLAIM: dict[str, Any] = {"metadata": {"name": "data", "labels": {"a": "b"}}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+
+
+@pytest.mark.parametrize(("kept", "owners"), [("Delete", 1), ("Retain", 0)])
+def test_a_volume_claim_is_made_for_each_template_and_mounted_where_a_container_asks(kept: str, owners: int) -> None:
+    mounting = replicated("node")
+    mounting["template"] = deepcopy(mounting["template"])
+    container = mounting["template"]["spec"]["template"]["spec"]["containers"][0]
+    container["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+    policies = [{"templates": [CLAIM], "retentionPolicy": {"whenDeleted": kept}}]
+    decision = decide(job_set(mounting, replicated("other"), volumeClaimPolicies=policies), [])
+    (claim,) = decision.claims
+    assert claim["metadata"]["name"] == "data-js"
+    assert claim["metadata"]["labels"] == {"a": "b", "jobset.sigs.k8s.io/jobset-name": "js"}
+    assert len(claim["metadata"].get("ownerReferences", [])) == owners
+    volumes = [job["spec"]["template"]["spec"].get("volumes") for job in decision.create]
+    assert volumes == [[{"name": "data", "persistentVolumeClaim": {"claimName": "data-js"}}], None]
+
+
+RESTART_JOB = {"maxRestarts": 1, "rules": [{"name": "r", "action": "RestartJob"}]}
+GATES = Features(restart_job=True, elastic_job_set=True)
+
+
+def test_a_single_job_is_restarted_while_restarts_are_left() -> None:
+    of = job_set(replicated("node", 2), failurePolicy=RESTART_JOB)
+    jobs = [child(of, index=0), child(of, index=1, **ended("Failed"))]
+    decision = _decide(of, jobs, has_service=True, now=NOW, gates=GATES)
+    (counted,) = decision.status["replicatedJobsStatus"]
+    assert (counted["jobRestarts"], counted["jobRestartsCountTowardsMax"]) == ([0, 1], [0, 1])
+    assert decision.status["restarts"] == 0
+    again = with_status(of, decision.status)
+    marked = [with_attempt(job, "0") for job in jobs]
+    decision = _decide(again, marked, has_service=True, now=NOW, gates=GATES)
+    assert [job.name for job in decision.delete] == ["js-node-1"]
+    decision = _decide(again, marked[:1], has_service=True, now=NOW, gates=GATES)
+    assert decision.create[0]["metadata"]["labels"]["jobset.sigs.k8s.io/job-restart-attempt"] == "1"
+    last = [marked[0], with_attempt(jobs[1], "1")]
+    decision = _decide(again, last, has_service=True, now=NOW, gates=GATES)
+    assert conditions(decision.status)["Failed"] == ("True", "ReachedMaxRestarts")
+
+
+def with_attempt(job: ApiObject, attempt: str) -> ApiObject:
+    labels = {**(job.metadata.labels or {}), "jobset.sigs.k8s.io/job-restart-attempt": attempt}
+    return ApiObject(msgspec.structs.replace(job.metadata, labels=labels), job.spec, job.status)
+
+
+def test_a_single_job_is_not_restarted_without_its_gate() -> None:
+    of = job_set(failurePolicy=RESTART_JOB)
+    with pytest.raises(GateOff, match="feature gate RestartJob is disabled"):
+        decide(of, [child(of, **ended("Failed"))])
+
+
+def test_a_running_job_follows_an_elastic_jobset() -> None:
+    template = {"spec": {"parallelism": 2, "completions": 2, "template": TEMPLATE}}
+    of = job_set({"name": "node", "replicas": 1, "template": template})
+    job = child(of)
+    wider = {"spec": {**template["spec"], "parallelism": 4, "completions": 4}}
+    scaled = job_set({"name": "node", "replicas": 1, "template": wider})
+    assert _decide(scaled, [job], has_service=True, now=NOW).scale == []
+    ((_, patch),) = _decide(scaled, [job], has_service=True, now=NOW, gates=GATES).scale
+    assert patch["spec"] == {"parallelism": 4, "completions": 4}
+
+
+def test_a_condition_without_a_time_counts_as_the_first_failure() -> None:
+    of = job_set(replicated("node", 2))
+    untimed = ended("Failed")
+    del untimed["conditions"][0]["lastTransitionTime"]
+    decision = decide(of, [child(of, index=0, **ended("Failed")), child(of, index=1, **untimed)])
+    assert "first failed job: js-node-1" in decision.status["conditions"][0]["message"]

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 
 from trainwright.api.metadata import ObjectMeta
 from trainwright.embedded.workloads.objects import ApiObject
-from trainwright.embedded.workloads.scheduler.fit import message, reasons_against, requests
+from trainwright.embedded.workloads.scheduler.cluster import NodeState, requests
+from trainwright.embedded.workloads.scheduler.fit import Against, against, message
+from trainwright.schema.quantity import Quantity
+
+
+def reasons_against(pod: ApiObject, node: ApiObject, there: list[ApiObject]) -> list[str]:
+    found = against(pod, requests(pod), NodeState(node, there))
+    return list(found.reasons) if found is not None else []
 
 
 def node(spec: dict[str, Any] | None = None, **allocatable: str) -> ApiObject:
@@ -18,9 +26,16 @@ def node(spec: dict[str, Any] | None = None, **allocatable: str) -> ApiObject:
     return ApiObject(metadata, spec or {}, {"allocatable": room, "conditions": ready})
 
 
+_numbers = itertools.count()
+
+
 def pod(cpu: str | None = None, **spec: Any) -> ApiObject:
     resources = {"requests": {"cpu": cpu}} if cpu else {}
-    return ApiObject(ObjectMeta(name="p"), {"containers": [{"name": "c", "resources": resources}], **spec}, {})
+    return ApiObject(
+        ObjectMeta(name="p", uid=f"uid-{next(_numbers)}"),
+        {"containers": [{"name": "c", "resources": resources}], **spec},
+        {},
+    )
 
 
 def test_a_pod_that_asks_for_nothing_fits() -> None:
@@ -43,7 +58,7 @@ def test_init_containers_ask_for_their_largest() -> None:
         {"name": "i", "resources": {"requests": {"cpu": "3"}}},
         {"name": "j", "resources": {"requests": {"cpu": "2"}}},
     ]
-    assert str(requests(pod("1", initContainers=init))["cpu"]) == "3"
+    assert str(Quantity(requests(pod("1", initContainers=init))["cpu"])) == "3"
 
 
 @pytest.mark.parametrize(
@@ -70,20 +85,19 @@ def test_required_node_affinity_is_honoured(operator: str, values: list[str], fi
 
 def test_taints_need_tolerations() -> None:
     tainted = node({"taints": [{"key": "gpu", "value": "only", "effect": "NoSchedule"}]})
-    assert reasons_against(pod(), tainted, []) == ["node(s) had untolerated taint {gpu: only}"]
+    assert reasons_against(pod(), tainted, []) == ["node(s) had untolerated taint(s)"]
     assert reasons_against(pod(tolerations=[{"key": "gpu", "operator": "Exists"}]), tainted, []) == []
     assert reasons_against(pod(tolerations=[{"key": "gpu", "value": "none"}]), tainted, []) != []
 
 
-def test_what_is_not_weighed_is_said() -> None:
-    term = {"topologyKey": "kubernetes.io/hostname"}
-    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    (reason,) = reasons_against(pod(affinity=affinity), node(), [])
-    assert "do not support required podAntiAffinity yet" in reason
+def test_the_first_rule_that_fails_speaks_alone() -> None:
+    tainted = node({"taints": [{"key": "gpu", "effect": "NoSchedule"}]})
+    assert reasons_against(pod("100", nodeSelector={"a": "b"}), tainted, []) == ["node(s) had untolerated taint(s)"]
 
 
 def test_the_message_counts_nodes_by_reason() -> None:
-    assert message(2, [["Insufficient cpu"], ["Insufficient cpu", "Too many pods"]]) == (
+    both = Against(("Insufficient cpu", "Too many pods"), False)
+    assert message(2, [Against(("Insufficient cpu",), False), both]) == (
         "0/2 nodes are available: 1 Too many pods, 2 Insufficient cpu."
     )
     assert message(0, []) == "no nodes available to schedule pods"

@@ -16,13 +16,13 @@ def finished_at(pod: ApiObject) -> float:
     deleted or created.
     """
     ends = [
-        (status.get("state") or {}).get("terminated", {}).get("finishedAt")
+        ((status.get("state") or {}).get("terminated") or {}).get("finishedAt")
         for status in pod.status.get("containerStatuses") or ()
     ]
     if ends and all(ends):
         return max(seconds_of(end) for end in ends if end)
     ready = pod.condition("Ready")
-    if ready is not None and ready["status"] == "False" and ready.get("lastTransitionTime"):
+    if ready is not None and ready.get("status") == "False" and ready.get("lastTransitionTime"):
         return seconds_of(ready["lastTransitionTime"])
     stamp = pod.metadata.deletion_timestamp or pod.metadata.creation_timestamp
     return seconds_of(stamp) if stamp else 0.0

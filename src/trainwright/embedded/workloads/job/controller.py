@@ -89,8 +89,8 @@ class JobController:
     async def _expire(self, job: ApiObject) -> Outcome:
         """Deletes a finished Job when its time to live is over."""
         ttl = job.spec.get("ttlSecondsAfterFinished")
-        finished = next((c for type in FINISHERS if (c := job.condition(type)) and c["status"] == "True"), None)
-        if ttl is None or finished is None:
+        finished = next((c for type in FINISHERS if (c := job.condition(type)) and c.get("status") == "True"), None)
+        if ttl is None or finished is None or not finished.get("lastTransitionTime"):
             return Done()
         left = seconds_of(finished["lastTransitionTime"]) + ttl - self._clock.wall()
         if left > 0:

@@ -134,11 +134,14 @@ class _Step:
         """How the Job ends, if it does: as decided before, else by failures, else by early success."""
         for type in ("SuccessCriteriaMet", "FailureTarget"):
             before = find_condition(self.conditions, type)
-            if before is not None and before["status"] == "True":
-                return type, before["reason"], before["message"]
+            if before is not None and before.get("status") == "True":
+                return type, before.get("reason", ""), before.get("message", "")
         for match in self.failures.values():
             if match.action == "FailJob":
                 return "FailureTarget", "PodFailurePolicy", match.message
+        for pod in self.failed_pods:
+            if (why := pods.refusal(pod)) is not None:
+                return "FailureTarget", pods.REFUSED, f"pod {pod.name} was refused: {why}"
         spec = self.job.spec
         limit = spec.get("backoffLimit", 6 if "backoffLimitPerIndex" not in spec else 2**31 - 1)
         if self.failed > limit or self._restarted_too_often(limit):
@@ -162,7 +165,7 @@ class _Step:
 
     def _restarted_too_often(self, limit: int) -> bool:
         """With restartPolicy OnFailure containers fail but their pod does not, so the limit counts their restarts."""
-        if self.job.spec["template"]["spec"].get("restartPolicy") != "OnFailure":
+        if ((self.job.spec.get("template") or {}).get("spec") or {}).get("restartPolicy") != "OnFailure":
             return False
         restarts: int = sum(
             status.get("restartCount", 0)
@@ -292,11 +295,11 @@ class _Step:
     def _note_suspension(self) -> None:
         before = find_condition(self.conditions, "Suspended")
         if self.suspended:
-            if before is None or before["status"] != "True":
+            if before is None or before.get("status") != "True":
                 self._set_condition("Suspended", "True", "JobSuspended", "Job suspended")
                 self.decision.events.append(("Normal", "Suspended", "Job suspended"))
             self.started = None
-        elif before is not None and before["status"] == "True":
+        elif before is not None and before.get("status") == "True":
             self._set_condition("Suspended", "False", "JobResumed", "Job resumed")
             self.started = rfc3339(self.now)  # the deadline counts continuous activity only
             self.decision.events.append(("Normal", "Resumed", "Job resumed"))
@@ -306,7 +309,7 @@ class _Step:
         self.conditions.append({"type": type, "status": status, **times, "reason": reason, "message": message})
 
     def _set_condition(self, type: str, status: str, reason: str, message: str) -> None:
-        self.conditions = [condition for condition in self.conditions if condition["type"] != type]
+        self.conditions = [condition for condition in self.conditions if condition.get("type") != type]
         self._add_condition(type, status, reason, message)
 
     def _status(self) -> Json:

@@ -20,6 +20,9 @@ from trainwright.schema.jsonobject import Json
 INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 
+REFUSED = "PodRefused"
+"""The reason of a Job whose pods this machine refuses: to try again would end in the same way."""
+
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_PREFIX = 58
 
@@ -44,10 +47,18 @@ def index_of(pod: ApiObject) -> int | None:
     return int(text) if text is not None and text.isdecimal() else None
 
 
+def refusal(pod: ApiObject) -> str | None:
+    """Why this machine refused the pod, if it did: another pod of the same spec would be refused as well."""
+    reason = str(pod.status.get("reason") or "")
+    if reason == "NotSupported" or reason.startswith("OutOf"):
+        return str(pod.status.get("message") or reason)
+    return None
+
+
 def build(job: ApiObject, index: int | None, name: str, failures: int | None = None) -> Json:
     """The pod to create. `failures` of its index are written on it if the Job counts them for each index."""
-    template: Json = copy.deepcopy(job.spec["template"])
-    metadata, spec = template.get("metadata") or {}, template["spec"]
+    template: Json = copy.deepcopy(job.spec.get("template") or {})
+    metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
     labels = {**(metadata.get("labels") or {}), **owner_labels(job)}
     annotations = dict(metadata.get("annotations") or {})
     if index is not None:
@@ -55,7 +66,7 @@ def build(job: ApiObject, index: int | None, name: str, failures: int | None = N
         spec["hostname"] = f"{job.name}-{index}"
         if failures is not None:
             annotations[INDEX_FAILURES] = str(failures)
-        for container in (spec.get("initContainers") or []) + spec["containers"]:
+        for container in (spec.get("initContainers") or []) + (spec.get("containers") or []):
             _add_index_variable(container)
     if _mounts_a_token(spec):
         spec.setdefault("serviceAccountName", "default")  # in a cluster an admission plugin does this
@@ -92,6 +103,6 @@ def _mounts_a_token(spec: Json) -> bool:
 
 def _add_index_variable(container: Json) -> None:
     variables = container.setdefault("env", [])
-    if all(variable["name"] != INDEX_VARIABLE for variable in variables):
+    if all(variable.get("name") != INDEX_VARIABLE for variable in variables):
         path = f"metadata.labels['{COMPLETION_INDEX}']"
         variables.append({"name": INDEX_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": path}}})

@@ -8,12 +8,16 @@ import hashlib
 from trainwright.api.metadata import controller_reference
 from trainwright.api.resources import JOB_SETS, JOBS
 from trainwright.api.wellknown import JOBSET_NAME, REPLICATED_JOB
+from trainwright.embedded.workloads.features import DEFAULTS, Features
+from trainwright.embedded.workloads.jobset import job_restarts, volume_claims
 from trainwright.embedded.workloads.objects import ApiObject
 from trainwright.schema.jsonobject import Json
 
 PREFIX = "jobset.sigs.k8s.io/"
 JOB_INDEX = f"{PREFIX}job-index"
 RESTART_ATTEMPT = f"{PREFIX}restart-attempt"
+NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
+NO_SCHEDULE_TAINT = "alpha.jobset.sigs.k8s.io/no-schedule"
 EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 NODE_SELECTOR_STRATEGY = "alpha.jobset.sigs.k8s.io/node-selector"
 
@@ -44,44 +48,54 @@ def service(job_set: ApiObject, spec: Json) -> Json:
     }
 
 
-def job(job_set: ApiObject, spec: Json, replicated: Json, index: int) -> Json:
+def job(job_set: ApiObject, spec: Json, replicated: Json, index: int, gates: Features = DEFAULTS) -> Json:
     """The Job to create, suspended if the JobSet is."""
     template = replicated["template"]
     metadata = template.get("metadata") or {}
+    marks = labels(job_set, spec, replicated, index, gates)
+    placement = _placement(job_set, metadata)
     job_spec: Json = copy.deepcopy(template["spec"])
     pod = job_spec["template"]
     pod_metadata = pod.setdefault("metadata", {}) or {}
     pod["metadata"] = {
         **pod_metadata,
-        "labels": {**(pod_metadata.get("labels") or {}), **labels(job_set, spec, replicated, index)},
+        "labels": {**(pod_metadata.get("labels") or {}), **marks},
         "annotations": {
             **(pod_metadata.get("annotations") or {}),
-            **labels(job_set, spec, replicated, index),
-            **_placement(job_set, metadata),
+            **marks,
+            **placement,
         },
     }
     if spec["network"]["enableDNSHostnames"]:
         pod["spec"]["subdomain"] = subdomain(job_set, spec)
     job_spec["suspend"] = bool(spec.get("suspend"))
+    name = job_name(job_set, replicated["name"], index)
+    job_annotations = {**(metadata.get("annotations") or {}), **marks, **placement}
+    if EXCLUSIVE_TOPOLOGY in job_annotations and NODE_SELECTOR_STRATEGY in job_annotations:
+        _bind_to_labelled_nodes(pod["spec"], f"{job_set.metadata.namespace}_{name}")
+    volume_claims.add_volumes(pod["spec"], job_set, spec)
     return {
         "apiVersion": JOBS.api_version,
         "kind": JOBS.kind,
         "metadata": {
-            "name": job_name(job_set, replicated["name"], index),
+            "name": name,
             "namespace": job_set.metadata.namespace,
-            "labels": {**(metadata.get("labels") or {}), **labels(job_set, spec, replicated, index)},
-            "annotations": {
-                **(metadata.get("annotations") or {}),
-                **labels(job_set, spec, replicated, index),
-                **_placement(job_set, metadata),
-            },
+            "labels": {**(metadata.get("labels") or {}), **marks},
+            "annotations": job_annotations,
             "ownerReferences": [controller_reference(JOB_SETS, job_set.metadata)],
         },
         "spec": job_spec,
     }
 
 
-def labels(job_set: ApiObject, spec: Json, replicated: Json, index: int) -> dict[str, str]:
+def _bind_to_labelled_nodes(pod: Json, namespaced_job: str) -> None:
+    """Exclusive placement by labels that somebody has put on the nodes beforehand, one Job for each node pool."""
+    pod["nodeSelector"] = {**(pod.get("nodeSelector") or {}), NAMESPACED_JOB: namespaced_job}
+    toleration = {"key": NO_SCHEDULE_TAINT, "operator": "Exists", "effect": "NoSchedule"}
+    pod["tolerations"] = [*(pod.get("tolerations") or []), toleration]
+
+
+def labels(job_set: ApiObject, spec: Json, replicated: Json, index: int, gates: Features = DEFAULTS) -> dict[str, str]:
     """JobSet's labels, which Jobs and pods carry as annotations too."""
     everyone, group = spec["replicatedJobs"], replicated["groupName"]
     name = job_name(job_set, replicated["name"], index)
@@ -100,9 +114,12 @@ def labels(job_set: ApiObject, spec: Json, replicated: Json, index: int) -> dict
         f"{PREFIX}group-replicas": str(sum(other["replicas"] for other in grouped)),
         f"{PREFIX}job-group-index": str(_before(grouped, replicated["name"]) + index),
     }
+    if gates.restart_job:
+        restarts = job_restarts.of(spec, job_set.status, replicated["name"])
+        result[job_restarts.JOB_RESTART_ATTEMPT] = str(restarts[index] if index < len(restarts) else 0)
     if coordinator := spec.get("coordinator"):
         job_index, pod_index = coordinator.get("jobIndex", 0), coordinator.get("podIndex", 0)
-        host = f"{job_set.name}-{coordinator['replicatedJob']}-{job_index}-{pod_index}"
+        host = f"{job_set.name}-{coordinator.get('replicatedJob', '')}-{job_index}-{pod_index}"
         result[f"{PREFIX}coordinator"] = f"{host}.{subdomain(job_set, spec)}"
     return result
 
@@ -133,7 +150,7 @@ def resumed(child: ApiObject, replicated: Json) -> Json:
     suspended.
     """
     template = replicated["template"]["spec"]["template"]
-    mine, theirs = child.spec["template"], template.get("metadata") or {}
+    mine, theirs = child.spec.get("template") or {}, template.get("metadata") or {}
     metadata: Json = {}
     for field in ("labels", "annotations"):
         if theirs.get(field):
@@ -142,7 +159,7 @@ def resumed(child: ApiObject, replicated: Json) -> Json:
     if selector := template["spec"].get("nodeSelector"):
         pod["nodeSelector"] = selector
     for field in ("tolerations", "schedulingGates"):
-        present = mine["spec"].get(field) or []
+        present = (mine.get("spec") or {}).get(field) or []
         added = [item for item in template["spec"].get(field) or [] if item not in present]
         if added:
             pod[field] = present + added

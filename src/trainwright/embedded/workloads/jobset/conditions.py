@@ -22,7 +22,7 @@ class Conditions:
     events: list[tuple[EventType, str, str]] = field(default_factory=list)
 
     def is_true(self, type: str) -> bool:
-        return any(item["type"] == type and item["status"] == "True" for item in self.items)
+        return any(item.get("type") == type and item.get("status") == "True" for item in self.items)
 
     def set(self, type: str, *, true: bool, reason: str, message: str, warning: bool = False) -> None:
         """Sets a condition. One that was never true is not written as false. An exclusive one turns the other false."""
@@ -31,14 +31,14 @@ class Conditions:
         changed = False
         found = False
         for position, item in enumerate(self.items):
-            if item["type"] == type:
+            if item.get("type") == type:
                 found = True
                 if {key: item.get(key) for key in wanted} != wanted:
-                    turned = item["status"] != status
-                    at = rfc3339(self.now) if turned else item["lastTransitionTime"]
+                    turned = item.get("status") != status
+                    at = rfc3339(self.now) if turned else item.get("lastTransitionTime", rfc3339(self.now))
                     self.items[position] = {**wanted, "lastTransitionTime": at}
                     changed = True
-            elif true and {type, item["type"]} == _EXCLUSIVE and item["status"] == "True":
+            elif true and {type, item.get("type")} == _EXCLUSIVE and item.get("status") == "True":
                 self.items[position] = {**item, "status": "False"}
                 changed = True
         if not found and true:

@@ -2,8 +2,8 @@
 
 In: the JobSet, every Job it controls, whether its service exists, seconds since the epoch. Out: a `Decision`. It reads
 as JobSet's own checklist: count, clean up a finished JobSet, delete Jobs of earlier attempts, failure policy, success
-policy, service, Jobs in order of dependencies and start-up policy, suspend or resume. The status is written once,
-last.
+policy, service and claims, scaling, Jobs in order of dependencies and start-up policy, suspend or resume.
+The status is written once, last.
 """
 
 from __future__ import annotations
@@ -12,14 +12,18 @@ from dataclasses import dataclass, field
 
 from trainwright.api.events import EventType
 from trainwright.api.wellknown import REPLICATED_JOB
+from trainwright.embedded.workloads.features import DEFAULTS, Features
 from trainwright.embedded.workloads.job.decision import is_finished as is_job_finished
 from trainwright.embedded.workloads.jobset import (
     children,
     depends_on,
     failure_policy,
+    job_restarts,
+    scaling,
     startup_policy,
     success_policy,
     time_to_live,
+    volume_claims,
 )
 from trainwright.embedded.workloads.jobset.conditions import RESTARTING, Conditions
 from trainwright.embedded.workloads.jobset.defaults import defaulted
@@ -33,6 +37,8 @@ class Decision:
 
     delete: list[ApiObject] = field(default_factory=list)
     service: Json | None = None
+    claims: list[Json] = field(default_factory=list)
+    scale: list[tuple[ApiObject, Json]] = field(default_factory=list)
     create: list[Json] = field(default_factory=list)
     suspend: list[ApiObject] = field(default_factory=list)
     resume: list[tuple[ApiObject, Json]] = field(default_factory=list)
@@ -42,14 +48,19 @@ class Decision:
     events: list[tuple[EventType, str, str]] = field(default_factory=list)
 
 
-def decide(job_set: ApiObject, jobs: list[ApiObject], *, has_service: bool, now: float) -> Decision:
-    """The next step of a JobSet that is not being deleted."""
-    return _Step(job_set, jobs, has_service, now).decide()
+def decide(
+    job_set: ApiObject, jobs: list[ApiObject], *, has_service: bool, now: float, gates: Features = DEFAULTS
+) -> Decision:
+    """The next step of a JobSet that is not being deleted. Raises `BadLabel` or `GateOff` where JobSet gives up too."""
+    return _Step(job_set, jobs, has_service, now, gates).decide()
 
 
 class _Step:
-    def __init__(self, job_set: ApiObject, jobs: list[ApiObject], has_service: bool, now: float) -> None:
+    def __init__(
+        self, job_set: ApiObject, jobs: list[ApiObject], has_service: bool, now: float, gates: Features
+    ) -> None:
         self.job_set = job_set
+        self.gates = gates
         self.now = now
         self.has_service = has_service
         self.spec = defaulted(job_set.spec)
@@ -58,13 +69,18 @@ class _Step:
         self.conditions = Conditions(now, [dict(c) for c in job_set.status.get("conditions") or ()])
         self.decision = Decision()
         # Jobs of earlier attempts are being deleted and belong to none of the other lists.
-        restarts = job_set.status.get("restarts", 0)
-        self.previous = [job for job in jobs if _attempt(job) < restarts]
-        current = [job for job in jobs if _attempt(job) >= restarts]
+        self.previous = [job for job in jobs if self._is_outdated(job)]
+        outdated = {job.metadata.uid for job in self.previous}
+        current = [job for job in jobs if job.metadata.uid not in outdated]
         self.failed = [job for job in current if job.is_true("Failed")]
         self.succeeded = [job for job in current if job.is_true("Complete")]
         self.active = [job for job in current if not is_job_finished(job)]
         self.existing = {job.name for job in jobs}
+
+    def _is_outdated(self, job: ApiObject) -> bool:
+        if job_restarts.number(job, children.RESTART_ATTEMPT) < self.job_set.status.get("restarts", 0):
+            return True
+        return self.gates.restart_job and job_restarts.is_outdated(self.spec, self.job_set.status, job)
 
     def decide(self) -> Decision:
         self.statuses = self._count()
@@ -80,11 +96,6 @@ class _Step:
         if self.conditions.is_true("Completed") or self.conditions.is_true("Failed"):
             self._clean_up()
             return
-        unsupported = self._unsupported()
-        if unsupported is not None:
-            self.conditions.fail("NotSupported", f"{unsupported} is not supported by the local cluster yet")
-            self.status["terminalState"] = "Failed"
-            return
         self.decision.delete = [job for job in self.previous if not job.is_being_deleted]
         if not self.suspended and self._all_ready():
             self.conditions.set(RESTARTING, true=False, reason="JobsReady", message="all jobs are ready")
@@ -97,20 +108,15 @@ class _Step:
             return
         if self.spec["network"]["enableDNSHostnames"] and not self.has_service:
             self.decision.service = children.service(self.job_set, self.spec)
+        self.decision.claims = volume_claims.claims(self.job_set, self.spec)
+        if self.gates.elastic_job_set:
+            self._scale()
         self._create_jobs()
         if self.suspended:
             self.decision.suspend = [job for job in self.active if not job.spec.get("suspend")]
             self.conditions.suspend()
         else:
             self._resume_jobs()
-
-    def _unsupported(self) -> str | None:
-        """The fields that are not supported and would change the meaning of the JobSet if they were ignored."""
-        if self.spec.get("volumeClaimPolicies"):
-            return "spec.volumeClaimPolicies"
-        if (self.spec.get("failurePolicy") or {}).get("restartStrategy") == "InPlaceRestart":
-            return "spec.failurePolicy.restartStrategy InPlaceRestart"
-        return None
 
     def _clean_up(self) -> None:
         self.decision.delete = [job for job in self.active if not job.is_being_deleted]
@@ -131,7 +137,7 @@ class _Step:
             if of is None:
                 continue
             status = job.status
-            pods = job.spec.get("parallelism", 1)
+            pods: int = job.spec.get("parallelism", 1)
             pods = min(pods, job.spec.get("completions", pods))
             of["ready"] += status.get("succeeded", 0) + status.get("ready", 0) >= pods
             of["active"] += status.get("active", 0) > 0
@@ -141,6 +147,10 @@ class _Step:
                 of = counts.get(job.metadata.label(REPLICATED_JOB) or "")
                 if of is not None:
                     of[field_name] += 1
+        if self.gates.restart_job:
+            for entry in self.job_set.status.get("replicatedJobsStatus") or ():
+                kept = {key: entry[key] for key in (job_restarts.ALL, job_restarts.COUNTED) if entry.get(key)}
+                counts.get(entry.get("name", ""), {}).update(kept)
         return counts
 
     def _all_ready(self) -> bool:
@@ -148,10 +158,14 @@ class _Step:
         return bool(total == sum(status["ready"] + status["succeeded"] for status in self.statuses.values()))
 
     def _apply_failure_policy(self) -> None:
-        verdict = failure_policy.verdict(self.spec, self.status, self.failed)
+        verdict = failure_policy.verdict(self.spec, self.status, self.failed, self.gates)
         if isinstance(verdict, failure_policy.Fail):
             self.conditions.fail(verdict.reason, verdict.message)
             self.status["terminalState"] = "Failed"
+            return
+        self.decision.events.append(("Warning", verdict.event_reason, verdict.message))
+        if isinstance(verdict, failure_policy.RestartJob):
+            job_restarts.restart(self.spec, self.statuses, verdict.job, counts=verdict.counts)
             return
         self.status["restarts"] = self.status.get("restarts", 0) + 1
         if verdict.counts:
@@ -159,7 +173,14 @@ class _Step:
         self.conditions.set(
             RESTARTING, true=True, reason=verdict.condition_reason, message=verdict.message, warning=True
         )
-        self.decision.events.append(("Warning", verdict.event_reason, verdict.message))
+
+    def _scale(self) -> None:
+        templates = {replicated["name"]: replicated for replicated in self.spec["replicatedJobs"]}
+        for job in self.active:
+            template = templates.get(job.metadata.label(REPLICATED_JOB) or "")
+            change = scaling.patch(job, template) if template is not None else None
+            if change is not None:
+                self.decision.scale.append((job, change))
 
     def _create_jobs(self) -> None:
         """Creates the missing Jobs that dependencies and start-up order let begin."""
@@ -181,7 +202,7 @@ class _Step:
     def _missing(self, replicated: Json) -> list[Json]:
         """Whether a Job of an earlier attempt still has the name: it is free when that Job and its pods are deleted."""
         return [
-            children.job(self.job_set, self.spec, replicated, index)
+            children.job(self.job_set, self.spec, replicated, index, self.gates)
             for index in range(replicated["replicas"])
             if children.job_name(self.job_set, replicated["name"], index) not in self.existing
         ]
@@ -200,9 +221,3 @@ class _Step:
                 self.conditions.start_in_order()
                 return
         self.conditions.resume()
-
-
-def _attempt(job: ApiObject) -> int:
-    """The attempt of the JobSet that a Job belongs to. A Job without the label belongs to none and is deleted."""
-    text = job.metadata.label(children.RESTART_ATTEMPT)
-    return int(text) if text is not None and text.isdecimal() else -1

@@ -15,7 +15,7 @@ def is_met(spec: Json, succeeded: list[ApiObject]) -> bool:
     def counts(name: str | None) -> bool:
         return not targets or name in targets
 
-    needed = 1
+    needed = 1 if policy.get("operator") == "Any" else 0
     if policy.get("operator") == "All":
         needed = sum(replicated["replicas"] for replicated in spec["replicatedJobs"] if counts(replicated["name"]))
     return sum(counts(job.metadata.label(REPLICATED_JOB)) for job in succeeded) >= needed

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from trainwright.api.times import seconds_of
-from trainwright.embedded.workloads.objects import ApiObject
+from trainwright.embedded.workloads.objects import ApiObject, changed_at
 
 
 def seconds_left(job_set: ApiObject, now: float) -> float | None:
@@ -11,6 +10,8 @@ def seconds_left(job_set: ApiObject, now: float) -> float | None:
     ttl = job_set.spec.get("ttlSecondsAfterFinished")
     for type in ("Completed", "Failed"):
         condition = job_set.condition(type)
-        if ttl is not None and condition is not None and condition["status"] == "True":
-            return float(seconds_of(condition["lastTransitionTime"]) + ttl - now)
+        if ttl is not None and condition is not None and condition.get("status") == "True":
+            if not condition.get("lastTransitionTime"):
+                return None  # nobody knows since when
+            return float(changed_at(condition) + ttl - now)
     return None

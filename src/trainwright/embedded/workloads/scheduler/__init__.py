@@ -1,4 +1,6 @@
-"""The scheduler: binds pods to a node with enough resources, or says in their status why it cannot.
+"""The scheduler: binds pods to nodes with enough resources, gangs whole or not at all, or says in their status why not.
 
-`fit` is the policy, pure: a pod, a node and the pods on it in, reasons against it out. `controller` binds.
+`decision.decide` is the policy, pure: waiting pods, a `cluster` and pod groups in, a plan out. `fit` judges one node,
+`interpod` the neighbours, `placing` tries placements and evictions in memory, `gangs` knows pod groups. `controller`
+carries the plan out.
 """

@@ -1,25 +1,34 @@
-"""Binds pods to nodes, one at a time.
+"""Carries out what `decision` decides for all waiting pods at once.
 
-In: pods and nodes by watch. Out: a binding, or the condition PodScheduled=False with the reason. A pod that was just
-bound is assumed to be on its node until the store shows it there, so that no resources are allocated twice.
+In: pods, nodes, pod groups and namespaces by watch. Out: bindings, evictions, and the condition PodScheduled=False with
+the reason. A pod that was just bound is assumed to be on its node until the store shows it there, so that no resources
+are allocated twice. A gang that this process bound only in part, because it was killed, is the first that the next one
+completes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from trainwright.api.resources import NODES, PODS
 from trainwright.api.times import rfc3339
-from trainwright.client import Client, Conflict, NotFound
-from trainwright.controlloop import Clock, Controller, Done, Key, Outcome, Source, Watches, key_of
+from trainwright.client import ApiError, Client, Conflict, DeleteOptions, NotFound
+from trainwright.controlloop import After, Clock, Controller, Done, Key, Outcome, Source, Watches, key_of
 from trainwright.embedded.events import EventRecorder
 from trainwright.embedded.workloads.objects import ApiObject, find_condition
-from trainwright.embedded.workloads.scheduler import fit
+from trainwright.embedded.workloads.scheduler import gangs
+from trainwright.embedded.workloads.scheduler.cluster import Cluster
+from trainwright.embedded.workloads.scheduler.decision import Eviction, Plan, Refusal, Waiting, decide
+from trainwright.embedded.workloads.scheduler.gangs import GroupKey
 from trainwright.schema.jsonobject import Json
 
-NAME = "default-scheduler"
+NAME = gangs.DEFAULT_SCHEDULER
+QUEUE = Key("", "queue")
+AT_ONCE = 32
+ENDED = ("Succeeded", "Failed")
 
 
 def waits_for_node(pod: ApiObject) -> bool:
@@ -27,78 +36,108 @@ def waits_for_node(pod: ApiObject) -> bool:
 
 
 def node_and_waiting(pod: ApiObject) -> list[str]:
-    """Index: the pods of a node by `node/<name>`, those without one under `waiting`."""
-    if pod.spec.get("nodeName"):
-        return [] if pod.phase in ("Succeeded", "Failed") else [f"node/{pod.spec['nodeName']}"]
-    return ["waiting"] if waits_for_node(pod) else []
+    """Index: `bound` for pods that take room on a node, `waiting` for those without one, `gang/…` for started members
+    of a group.
+    """
+    if not pod.spec.get("nodeName"):
+        return ["waiting"] if waits_for_node(pod) else []
+    found = [] if pod.phase in ENDED else ["bound"]
+    group = gangs.group_of(pod)
+    if group is not None and pod.phase != "Failed" and not pod.is_being_deleted:
+        found.append(f"gang/{'/'.join(group)}")
+    return found
 
 
 class Scheduler:
     """Binds waiting pods. The pods' source needs the index `node` (`node_and_waiting`)."""
 
-    def __init__(self, client: Client, pods: Source[ApiObject], nodes: Source[ApiObject], clock: Clock) -> None:
+    def __init__(
+        self,
+        client: Client,
+        pods: Source[ApiObject],
+        nodes: Source[ApiObject],
+        groups: Mapping[str, Source[ApiObject]],
+        namespaces: Source[ApiObject],
+        clock: Clock,
+    ) -> None:
         self._client = client
         self._pods = pods
         self._nodes = nodes
+        self._groups = groups
+        self._namespaces = namespaces
         self._clock = clock
         self._events = EventRecorder(client, NAME, clock)
         self._assumed: dict[str, tuple[Key, str]] = {}
 
     def controller(self) -> Controller:
-        watches = [Watches(self._pods, self._woken_by_pod), Watches(self._nodes, self._waiting)]
+        watches = [Watches(self._pods, self._woken_by), Watches(self._nodes, _always)]
+        watches += [Watches(source, _always) for source in self._groups.values()]
+        watches += [Watches(self._namespaces, _never)]
         # One worker: two could each allocate the same resources.
         return Controller("scheduler", self.reconcile, watches, workers=1, clock=self._clock)
 
-    def _waiting(self, _: object = None) -> Iterable[Key]:
-        return [key_of(pod) for pod in self._pods.store.by("node", "waiting")]
-
-    def _woken_by_pod(self, pod: ApiObject) -> Iterable[Key]:
-        """The pod itself while it has no node; all waiting pods when it ends and frees resources."""
+    def _woken_by(self, pod: ApiObject) -> Iterable[Key]:
+        """A pod that waits, and one that frees resources while others wait."""
         if not pod.spec.get("nodeName"):
-            return [key_of(pod)]
-        if pod.phase in ("Succeeded", "Failed") or pod.is_being_deleted:
-            return self._waiting()
+            return [QUEUE]
+        if (pod.phase in ENDED or pod.is_being_deleted) and self._pods.store.by("node", "waiting"):
+            return [QUEUE]
         return ()
 
     async def reconcile(self, key: Key) -> Outcome:
-        pod = self._pods.store.get(key)
-        if pod is None or not waits_for_node(pod) or pod.spec.get("schedulerName", NAME) != NAME:
+        assumed = self._still_assumed()
+        waiting = [
+            pod
+            for pod in self._pods.store.by("node", "waiting")
+            if pod.metadata.uid not in self._assumed and gangs.is_ours(pod)
+        ]
+        if not waiting:
             return Done()
-        if pod.metadata.uid in self._assumed:
-            return Done()  # bound already; the store does not show it yet
-        if pod.spec.get("schedulingGates"):
-            blocked = "Scheduling is blocked due to non-empty scheduling gates"
-            await self._tell(pod, "SchedulingGated", blocked)
-            return Done()
-        nodes = list(self._nodes.store)
-        against: list[list[str]] = []
-        for node in nodes:
-            reasons = fit.reasons_against(pod, node, self._on(node))
-            if not reasons:
-                await self._bind(pod, node)
-                return Done()
-            against.append(reasons)
-        await self._tell(pod, "Unschedulable", fit.message(len(nodes), against))
-        return Done()
+        bound = [(pod.spec["nodeName"], pod) for pod in self._pods.store.by("node", "bound")] + assumed
+        names = {space.name: space.metadata.labels or {} for space in self._namespaces.store}
+        groups = {
+            GroupKey(kind, group.metadata.namespace, group.name): group
+            for kind, source in self._groups.items()
+            for group in source.store
+        }
+        started = {key: len(self._pods.store.by("node", f"gang/{'/'.join(key)}")) for key in groups}
+        for _, pod in assumed:
+            group = gangs.group_of(pod)
+            if group in started:
+                started[group] += 1
+        cluster = Cluster.of(self._nodes.store, bound, names)
+        plan = decide(waiting, cluster, groups, self._clock.wall(), started=started)
+        await self._carry_out(plan)
+        return After(plan.after) if plan.after is not None else Done()
 
-    def _on(self, node: ApiObject) -> list[ApiObject]:
-        """The pods on a node, including those that were just bound to it."""
-        there = self._pods.store.by("node", f"node/{node.name}")
-        for uid, (key, name) in list(self._assumed.items()):
+    async def _carry_out(self, plan: Plan) -> None:
+        for eviction in plan.evict:
+            await self._evict(eviction)
+        for start in range(0, len(plan.bind), AT_ONCE):
+            await asyncio.gather(*(self._bind(pod, node) for pod, node in plan.bind[start : start + AT_ONCE]))
+        for refusal in plan.refuse:
+            await self._refuse(refusal)
+        for start in range(0, len(plan.waiting), AT_ONCE):
+            await asyncio.gather(*(self._tell(waiting) for waiting in plan.waiting[start : start + AT_ONCE]))
+
+    def _still_assumed(self) -> list[tuple[str, ApiObject]]:
+        """Pods that were just bound and that the store does not show on their nodes yet."""
+        found = []
+        for uid, (key, node) in list(self._assumed.items()):
             pod = self._pods.store.get(key)
             if pod is None or pod.metadata.uid != uid or pod.spec.get("nodeName"):
                 del self._assumed[uid]
-            elif name == node.name:
-                there.append(pod)
-        return there
+            else:
+                found.append((node, pod))
+        return found
 
-    async def _bind(self, pod: ApiObject, node: ApiObject) -> None:
+    async def _bind(self, pod: ApiObject, node: str) -> None:
         namespace = pod.metadata.namespace
         binding: Json = {
             "apiVersion": "v1",
             "kind": "Binding",
             "metadata": {"name": pod.name, "namespace": namespace, "uid": pod.metadata.uid},
-            "target": {"apiVersion": NODES.api_version, "kind": NODES.kind, "name": node.name},
+            "target": {"apiVersion": NODES.api_version, "kind": NODES.kind, "name": node},
         }
         try:
             await self._client.create(
@@ -106,28 +145,89 @@ class Scheduler:
             )
         except (NotFound, Conflict):
             return  # deleted, or bound by another scheduler; the watch will show it
-        self._assumed[pod.metadata.uid] = (key_of(pod), node.name)
-        message = f"Successfully assigned {namespace}/{pod.name} to {node.name}"
-        await self._events.record(PODS, pod.metadata, "Normal", "Scheduled", message)
+        self._assumed[pod.metadata.uid] = (key_of(pod), node)
+        message = f"Successfully assigned {namespace}/{pod.name} to {node}"
+        await self._events.record(PODS, pod.metadata, "Normal", "Scheduled", message, action="Binding")
 
-    async def _tell(self, pod: ApiObject, reason: str, message: str) -> None:
-        """Writes why the pod waits into its status and, if the reason is new, as an event."""
-        conditions = [dict(condition) for condition in pod.status.get("conditions") or ()]
-        before = find_condition(conditions, "PodScheduled")
-        if before is not None and (before.get("reason"), before.get("message")) == (reason, message):
-            return
+    async def _evict(self, eviction: Eviction) -> None:
+        """Deletes a pod for one of higher priority, with the condition by which others see why."""
+        victim, uid = eviction.victim, eviction.preemptor.metadata.uid
         now = rfc3339(self._clock.wall())
-        told = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
-        conditions = [condition for condition in conditions if condition["type"] != "PodScheduled"]
+        text = f"{NAME}: preempting to accommodate a higher priority pod"
+        told = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": text}
+        others = [dict(c) for c in victim.status.get("conditions") or () if c.get("type") != "DisruptionTarget"]
         body = {
-            "metadata": {"uid": pod.metadata.uid},
-            "status": {"conditions": [*conditions, {**told, "lastTransitionTime": now}]},
+            "metadata": {"uid": victim.metadata.uid},
+            "status": {"conditions": [*others, {**told, "lastTransitionTime": now}]},
         }
+        name, namespace = victim.name, victim.metadata.namespace
+        try:
+            if not victim.is_being_deleted:
+                await self._client.patch(
+                    PODS, body, name=name, namespace=namespace, subresource="status", decode=msgspec.Raw
+                )
+                await self._client.delete(PODS, name, namespace, DeleteOptions(uid=victim.metadata.uid))
+        except (NotFound, Conflict):
+            return
+        message = f"Preempted by pod {uid} on node {victim.spec.get('nodeName', '')}"
+        await self._events.record(PODS, victim.metadata, "Normal", "Preempted", message, action="Preempting")
+
+    async def _refuse(self, refusal: Refusal) -> None:
+        """Fails a pod that asks for more than there will ever be, as a kubelet does: nobody should wait for it."""
+        pod, message, reason = refusal.pod, refusal.message, f"OutOf{refusal.resource}"
+        now = rfc3339(self._clock.wall())
+        unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+        others = [c for c in pod.status.get("conditions") or () if c.get("type") != "PodScheduled"]
+        status = {
+            "phase": "Failed",
+            "reason": reason,
+            "message": message,
+            "startTime": now,
+            "conditions": [*others, {**unscheduled, "lastTransitionTime": now}],
+        }
+        body = {"metadata": {"uid": pod.metadata.uid}, "status": status}
         try:
             await self._client.patch(
                 PODS, body, name=pod.name, namespace=pod.metadata.namespace, subresource="status", decode=msgspec.Raw
             )
         except NotFound:
             return
-        if reason == "Unschedulable":
-            await self._events.record(PODS, pod.metadata, "Warning", "FailedScheduling", message)
+        await self._events.record(PODS, pod.metadata, "Warning", reason, message)
+
+    async def _tell(self, waiting: Waiting) -> None:
+        """Writes why the pod waits into its status and, if the reason is new, as an event."""
+        pod, reason, message = waiting.pod, waiting.reason, waiting.message
+        conditions = [dict(condition) for condition in pod.status.get("conditions") or ()]
+        before = find_condition(conditions, "PodScheduled") or {}
+        nominated = waiting.nominated or str(pod.status.get("nominatedNodeName", ""))
+        same = (before.get("reason"), before.get("message")) == (reason, message)
+        if same and nominated == pod.status.get("nominatedNodeName", ""):
+            return
+        now = rfc3339(self._clock.wall())
+        told = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+        told["lastTransitionTime"] = before.get("lastTransitionTime") or now
+        conditions = [condition for condition in conditions if condition.get("type") != "PodScheduled"]
+        status: Json = {"conditions": [*conditions, told]}
+        if nominated:
+            status["nominatedNodeName"] = nominated
+        body = {"metadata": {"uid": pod.metadata.uid}, "status": status}
+        try:
+            await self._client.patch(
+                PODS, body, name=pod.name, namespace=pod.metadata.namespace, subresource="status", decode=msgspec.Raw
+            )
+        except (NotFound, Conflict):
+            return
+        except ApiError:
+            if not nominated:
+                raise
+            return
+        if reason == "Unschedulable" and not same:
+            await self._events.record(PODS, pod.metadata, "Warning", "FailedScheduling", message, action="Scheduling")
+
+
+def _always(_: object) -> Iterable[Key]:
+    return [QUEUE]
+
+
+def _never(_: object) -> Iterable[Key]:
+    return ()

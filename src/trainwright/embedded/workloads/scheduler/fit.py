@@ -1,74 +1,105 @@
-"""Whether a pod fits a node, and if not, why, in kube-scheduler's words.
+"""Whether a pod fits a node by itself, and if not, why, in kube-scheduler's words.
 
-In: a pod, a node, the pods on it. Out: reasons against it; none means it fits. Pure. A constraint that this scheduler
-does not support is a reason too, so that a pod waits with a message instead of being placed wrongly.
+In: a pod, its requests, a node with its pods. Out: reasons against it; none means it fits. Pure. As in kube-scheduler
+the first rule that fails speaks alone; `lasting` says that it would fail on the empty node too, so that no preemption
+helps. What other nodes' pods decide is in `interpod`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from trainwright.embedded.workloads.objects import ApiObject
+from trainwright.embedded.workloads.scheduler.cluster import Amounts, NodeState
 from trainwright.schema.jsonobject import Json
-from trainwright.schema.quantity import Quantity, parse_quantity
+from trainwright.schema.quantity import Quantity
 
-Amounts = dict[str, Quantity]
-
-
-def requests(pod: ApiObject) -> Amounts:
-    """The pod's requests: the sum of its containers or, if larger, the largest init container; plus overhead."""
-    total: Amounts = {"pods": parse_quantity(1)}
-    for container in pod.spec.get("containers") or ():
-        _add(total, _asked(container))
-    for container in pod.spec.get("initContainers") or ():
-        for name, amount in _asked(container).items():
-            if name not in total or total[name] < amount:
-                total[name] = amount
-    _add(total, {name: parse_quantity(amount) for name, amount in (pod.spec.get("overhead") or {}).items()})
-    return total
+NO_NODES = "no nodes available to schedule pods"
+UNSCHEDULABLE_TAINT: Json = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
-def _asked(container: Json) -> Amounts:
-    """The container's requests. A limit without a request counts as a request."""
-    resources = container.get("resources") or {}
-    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {name: parse_quantity(amount) for name, amount in asked.items()}
+class Against(NamedTuple):
+    """Reasons against a node."""
+
+    reasons: tuple[str, ...]
+    lasting: bool
 
 
-def _add(total: Amounts, more: Mapping[str, Quantity]) -> None:
-    for name, amount in more.items():
-        total[name] = total[name] + amount if name in total else amount
+def against(pod: ApiObject, asked: Amounts, state: NodeState) -> Against | None:
+    """Why the pod cannot run on the node, whatever runs elsewhere; None when it can."""
+    node = state.node
+    tolerations = pod.spec.get("tolerations") or ()
+    if node.spec.get("unschedulable") and not _is_tolerated(UNSCHEDULABLE_TAINT, tolerations):
+        return Against(("node(s) were unschedulable",), True)
+    if not state.usable:
+        return Against(("node(s) were not ready",), True)
+    if any(_is_hard(taint) and not _is_tolerated(taint, tolerations) for taint in node.spec.get("taints") or ()):
+        return Against(("node(s) had untolerated taint(s)",), True)
+    if not matches_labels(pod, node):
+        return Against(("node(s) didn't match Pod's node affinity/selector",), True)
+    if not _has_ports(pod, state):
+        return Against(("node(s) didn't have free ports for the requested pod ports",), False)
+    return _insufficient(asked, state)
 
 
-def reasons_against(pod: ApiObject, node: ApiObject, there: Iterable[ApiObject]) -> list[str]:
-    """Why the pod cannot run on the node; empty when it can."""
-    reasons = []
-    if node.spec.get("unschedulable"):
-        reasons.append("node(s) were unschedulable")
-    if not node.is_true("Ready"):
-        reasons.append("node(s) were not ready")
-    if not _matches_labels(pod, node):
-        reasons.append("node(s) didn't match Pod's node affinity/selector")
-    reasons += _untolerated(pod, node)
-    reasons += _insufficient(pod, node, there)
-    reasons += _unsupported(pod)
-    return reasons
+def _insufficient(asked: Amounts, state: NodeState) -> Against | None:
+    short = [name for name, amount in asked.items() if amount and state.free.get(name, 0) < amount]
+    if not short:
+        return None
+    lasting = any(asked[name] > state.allocatable.get(name, 0) for name in short)
+    reasons = ("Too many pods" if name == "pods" else f"Insufficient {name}" for name in short)
+    return Against(tuple(reasons), lasting)
 
 
-def _insufficient(pod: ApiObject, node: ApiObject, there: Iterable[ApiObject]) -> list[str]:
-    used: Amounts = {}
-    for other in there:
-        _add(used, requests(other))
-    room = {name: parse_quantity(amount) for name, amount in (node.status.get("allocatable") or {}).items()}
-    reasons = []
-    for name, amount in requests(pod).items():
-        free = room.get(name, parse_quantity(0)) - used.get(name, parse_quantity(0))
-        if amount and free < amount:
-            reasons.append("Too many pods" if name == "pods" else f"Insufficient {name}")
-    return reasons
+LOCAL = "trainwright.dev/tier"
+"""The annotation of a node that is this machine, which gets no larger and gets no neighbours."""
 
 
-def _matches_labels(pod: ApiObject, node: ApiObject) -> bool:
+def never(asked: Amounts, states: Iterable[NodeState]) -> tuple[str, str] | None:
+    """The first resource of which the pod asks for more than any node has at all, and the sentence; None if it may fit
+    some day.
+
+    Only where every node is this machine: a cluster may get another node.
+    """
+    short: tuple[str, str] | None = None
+    for state in states:
+        room = state.allocatable
+        beyond = [(name, amount) for name, amount in asked.items() if amount and room.get(name, 0) < amount]
+        if not state.node.metadata.annotation(LOCAL) or not room or not beyond:
+            return None
+        written = state.node.status.get("allocatable") or {}
+        said = "; ".join(
+            f"{name}, requested: {Quantity(amount)}, capacity: {written.get(name, 0)}" for name, amount in beyond
+        )
+        has = ", ".join(f"{written[name]} {name}" for name in sorted(room) if name not in ("pods", "ephemeral-storage"))
+        short = beyond[0][0], f"Pod was rejected: Node didn't have enough resource: {said}. This machine has {has}"
+    return short
+
+
+def _has_ports(pod: ApiObject, state: NodeState) -> bool:
+    wanted = _host_ports(pod)
+    return not wanted or not any(wanted & _host_ports(other) for other in state.pods.values())
+
+
+def _host_ports(pod: ApiObject) -> set[tuple[str, int]]:
+    return {
+        (port.get("protocol", "TCP"), port["hostPort"])
+        for container in pod.spec.get("containers") or ()
+        for port in container.get("ports") or ()
+        if port.get("hostPort")
+    }
+
+
+def _is_hard(taint: Json) -> bool:
+    return taint.get("effect") in ("NoSchedule", "NoExecute")
+
+
+def _is_tolerated(taint: Json, tolerations: Iterable[Json]) -> bool:
+    return any(_tolerates(toleration, taint) for toleration in tolerations)
+
+
+def matches_labels(pod: ApiObject, node: ApiObject) -> bool:
     labels = node.metadata.labels or {}
     if any(labels.get(key) != value for key, value in (pod.spec.get("nodeSelector") or {}).items()):
         return False
@@ -81,13 +112,13 @@ def _matches_labels(pod: ApiObject, node: ApiObject) -> bool:
     return any(
         all(_holds(requirement, labels) for requirement in term.get("matchExpressions") or ())
         and all(_holds(requirement, fields) for requirement in term.get("matchFields") or ())
-        for term in affinity["nodeSelectorTerms"]
+        for term in affinity.get("nodeSelectorTerms") or ()
         if term
     )
 
 
 def _holds(requirement: Json, labels: Mapping[str, str]) -> bool:
-    key, operator, values = requirement["key"], requirement["operator"], requirement.get("values") or []
+    key, operator, values = requirement.get("key", ""), requirement.get("operator"), requirement.get("values") or []
     value = labels.get(key)
     match operator:
         case "In":
@@ -99,48 +130,37 @@ def _holds(requirement: Json, labels: Mapping[str, str]) -> bool:
         case "DoesNotExist":
             return value is None
         case _:  # Gt, Lt
-            if value is None or not value.lstrip("-").isdecimal():
+            if value is None or not value.lstrip("-").isdecimal() or not values:
                 return False
             return int(value) > int(values[0]) if operator == "Gt" else int(value) < int(values[0])
 
 
-def _untolerated(pod: ApiObject, node: ApiObject) -> list[str]:
-    reasons = []
-    for taint in node.spec.get("taints") or ():
-        if taint["effect"] == "PreferNoSchedule":
-            continue
-        if not any(_tolerates(toleration, taint) for toleration in pod.spec.get("tolerations") or ()):
-            reasons.append(f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}")
-    return reasons
+def liking(pod: ApiObject, node: ApiObject) -> int:
+    """The weights of preferred node affinity that the node earns."""
+    affinity = (pod.spec.get("affinity") or {}).get("nodeAffinity") or {}
+    labels = node.metadata.labels or {}
+    return sum(
+        int(term.get("weight", 0))
+        for term in affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        if all(_holds(rule, labels) for rule in (term.get("preference") or {}).get("matchExpressions") or ())
+    )
 
 
 def _tolerates(toleration: Json, taint: Json) -> bool:
-    if toleration.get("effect") not in (None, "", taint["effect"]):
+    if toleration.get("effect") not in (None, "", taint.get("effect")):
         return False
     if toleration.get("operator") == "Exists":
-        return toleration.get("key") in (None, "", taint["key"])
-    return bool(toleration.get("key") == taint["key"] and toleration.get("value", "") == taint.get("value", ""))
+        return toleration.get("key") in (None, "", taint.get("key", ""))
+    return bool(toleration.get("key") == taint.get("key", "") and toleration.get("value", "") == taint.get("value", ""))
 
 
-def _unsupported(pod: ApiObject) -> list[str]:
-    reasons = []
-    for kind in ("podAffinity", "podAntiAffinity"):
-        rules = (pod.spec.get("affinity") or {}).get(kind) or {}
-        if rules.get("requiredDuringSchedulingIgnoredDuringExecution"):
-            reasons.append(f"local scheduler(s) that do not support required {kind} yet")
-    if any(c.get("whenUnsatisfiable") == "DoNotSchedule" for c in pod.spec.get("topologySpreadConstraints") or ()):
-        reasons.append("local scheduler(s) that do not support topologySpreadConstraints yet")
-    return reasons
-
-
-def message(nodes: int, reasons: Iterable[list[str]]) -> str:
-    """`0/2 nodes are available: 1 Insufficient cpu, 2 Insufficient memory.`"""
-    counts: dict[str, int] = {}
-    for against in reasons:
-        for reason in against:
-            counts[reason] = counts.get(reason, 0) + 1
+def message(nodes: int, found: Iterable[Against | None], *, preemption: str = "") -> str:
+    """`0/2 nodes are available: 1 Insufficient cpu, 2 Insufficient memory.`, and what preemption would do."""
     if not nodes:
-        return "no nodes available to schedule pods"
-    return (
-        f"0/{nodes} nodes are available: {', '.join(sorted(f'{count} {reason}' for reason, count in counts.items()))}."
-    )
+        return NO_NODES
+    counts: dict[str, int] = {}
+    for one in found:
+        for reason in one.reasons if one is not None else ():
+            counts[reason] = counts.get(reason, 0) + 1
+    told = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
+    return f"0/{nodes} nodes are available: {told}.{' ' if preemption else ''}{preemption}"

@@ -12,12 +12,14 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable
+import venv
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from commandline import CommandLine, plain_job, processes_of
+from pseudoterminal import on_terminal
+from waiting import eventually
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "progress" / "trainjob.yaml"
 
@@ -53,14 +55,6 @@ def report(percentage, token=None, **metrics):
 
 def script(body: str) -> str:
     return REPORT + textwrap.dedent(body)
-
-
-def wait_for(what: str, check: Callable[[], Any], seconds: float = 40) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := check()):
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.1)
-    return found
 
 
 def status_of(trainwright: CommandLine, name: str) -> dict[str, Any]:
@@ -100,27 +94,27 @@ def test_two_ranks_report_and_the_same_processes_report_again_after_a_kill_of_th
     trainwright("up", "--detach")
     port = (trainwright.directory / "operator" / "progress-port").read_text()
     with trainwright.start("run", str(file)) as run:
-        before = [wait_for(f"rank {rank} to report", partial(reported, rank)) for rank in (0, 1)]
-        first = wait_for("the status", lambda: status_of(trainwright, "steps"))
+        before = [eventually(f"rank {rank} to report", partial(reported, rank)) for rank in (0, 1)]
+        first = eventually("the status", lambda: status_of(trainwright, "steps"))
         assert (first["progressPercentage"], first["estimatedRemainingSeconds"]) == (20, 125)
         assert "20 %, 2m5s left, rank=" in trainwright("get")
         trainwright.kill_control_plane()
         killed = time.time()
         trainwright("up", "--detach")
         for rank, (pid, _) in enumerate(before):
-            again = wait_for(f"rank {rank} to report again", partial(reported, rank, since=killed + 1))
+            again = eventually(f"rank {rank} to report again", partial(reported, rank, since=killed + 1))
             assert again[0] == pid, "the same process"
-        wait_for("the new report", lambda: float(metric(status_of(trainwright, "steps"), "time") or 0) > killed)
+        eventually("the new report", lambda: float(metric(status_of(trainwright, "steps"), "time") or 0) > killed)
         go.touch()
         output, _ = run.communicate(timeout=60)
     assert run.returncode == 0, output
     for rank in (0, 1):
         assert f"[rank {rank}] forged: 403 none: 403 good: 200" in output
         assert f"[rank {rank}] last: 200" in output
-    assert "Progress  20 %, 2m5s left" in output
+    assert re.search("Progress  [12]0 %, 2m5s left", output)
     assert "Progress  100 %, loss=0.25" in output
     assert (trainwright.directory / "operator" / "progress-port").read_text() == port
-    assert "jobset completed successfully; 100 %, loss=0.25" in trainwright("get")
+    assert re.search(r"100 %, loss=0.25 +jobset completed successfully", trainwright("get"))
 
 
 def test_a_token_of_another_job_is_refused(trainwright: CommandLine, tmp_path: Path) -> None:
@@ -136,7 +130,7 @@ def test_a_token_of_another_job_is_refused(trainwright: CommandLine, tmp_path: P
         plain_job("thief", script(f'print("stolen:", report(50, Path({str(stolen)!r}).read_text()))'))
     )
     with trainwright.start("run", str(tmp_path / "victim.yaml")) as victim:
-        wait_for("the victim's token", lambda: stolen.exists() and stolen.read_text())
+        eventually("the victim's token", lambda: stolen.exists() and stolen.read_text())
         assert "stolen: 403" in trainwright("run", str(tmp_path / "thief.yaml"))
         assert not status_of(trainwright, "thief")
         victim.terminate()
@@ -184,3 +178,74 @@ def test_plain_processes_report_by_what_their_variables_say(trainwright: Command
         assert f"[rank {rank}] answer: 200 https://127.0.0.1:" in output
     assert "Progress  70 %, 2m5s left" in output
     assert not processes_of(trainwright.directory)
+
+
+def test_two_lines_of_code_are_enough_whatever_python_runs_them(trainwright: CommandLine, tmp_path: Path) -> None:
+    """A virtualenv of the user's that has never heard of Trainwright, and a PYTHONPATH of their own."""
+    venv.create(tmp_path / "theirs", symlinks=True)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "neighbour.py").write_text("STEPS = 4")
+    (tmp_path / "train.py").write_text(
+        textwrap.dedent("""
+        import time
+        from neighbour import STEPS
+        from trainwright import progress
+        for step in range(1, STEPS + 1):
+            time.sleep(0.3)
+            progress(step, STEPS, loss=1 / step)
+        """)
+    )
+    python = str(tmp_path / "theirs" / "bin" / "python")
+    environment = {"PYTHONPATH": str(mine)}
+    trainwright(
+        "run", "train.py", "--python", python, "--name", "two-lines", "--nodes", "2", cwd=tmp_path, env=environment
+    )
+    trainwright("up", "--detach")
+    assert "100 %" in trainwright("get")
+    assert metric(status_of(trainwright, "two-lines"), "loss") == "0.25"
+
+
+def test_a_bar_grows_on_a_terminal_and_its_last_state_stays(trainwright: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        textwrap.dedent("""
+        import time
+        from trainwright import progress
+        for step in range(1, 41):
+            time.sleep(0.1)
+            progress(step, 40, loss=1 / step)
+        """)
+    )
+    with on_terminal(trainwright.command("run", str(tmp_path / "train.py"), "--name", "grows")) as run:
+        assert run.wait() == 0, run.screen
+    rows = [re.search(r"^grows  (█*)░*  (\d+) %, (\d+)/40, (.*)$", screen, re.MULTILINE) for screen in run.ever_seen]
+    seen = {int(row[2]): row for row in rows if row}
+    assert len(seen) >= 3, "it was seen on its way"
+    assert all(len(row[1]) == 24 * percent // 100 for percent, row in seen.items())
+    assert any(re.search(r"\d+s left, [\d.]+/s, loss=", row[4]) for row in seen.values()), "time left, pace and metric"
+    assert max(screen.count("░") for screen in run.ever_seen) <= 24, "and never twice"
+    assert "░" not in run.screen
+    assert "grows  Progress  100 %, 40/40, loss=0.025" in run.screen
+
+
+def test_a_bar_that_the_code_prints_is_understood_without_a_line_of_code(
+    trainwright: CommandLine, tmp_path: Path
+) -> None:
+    """The recorded output of a training with Hugging Face's Trainer, printed again at its pace."""
+    recorded = Path(__file__).parents[1] / "unit" / "embedded" / "recorder" / "bars" / "hf.txt"
+    body = f"""
+        import sys, time
+        for piece in open({str(recorded)!r}, newline="").read().split("\\r"):
+            sys.stderr.write("\\r" + piece)
+            sys.stderr.flush()
+            time.sleep(0.05)
+    """
+    (tmp_path / "job.yaml").write_text(plain_job("quiet", body, nodes=2))
+    trainwright("up", "--detach")
+    output = trainwright("run", str(tmp_path / "job.yaml"))
+    percents = [int(found) for found in re.findall(r"Progress  (\d+) %, \d+/48, ", output)]
+    assert len(percents) >= 2, output
+    assert percents == sorted(percents)
+    assert re.search(
+        r"100 %, 48/48, loss=0\.\d+, grad_norm=[\d.]+, learning_rate=\S+, and \d+ more", trainwright("get")
+    )

@@ -6,23 +6,15 @@ import json
 import re
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-from commandline import CommandLine, plain_job, processes_of
+from commandline import CommandLine, plain_job, processes_of, processes_of_pods
+from waiting import eventually
 
 
 def write(path: Path, text: str) -> str:
     path.write_text(text)
     return str(path)
-
-
-def wait_for(what: str, check: Callable[[], object], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.05)
 
 
 def test_a_plain_job_runs_to_complete_on_a_cluster_of_its_own(trainwright: CommandLine, tmp_path: Path) -> None:
@@ -98,8 +90,7 @@ def test_ctrl_c_deletes_the_job_and_leaves_no_process(trainwright: CommandLine, 
         assert run.wait(60) == 130, rest
     assert "deleted" in rest
     assert "long" not in trainwright("get")
-    running = [line for _, line in processes_of(trainwright.directory) if "trainwright.cli.controlplane" not in line]
-    assert not running
+    assert not processes_of_pods(trainwright.directory)
 
 
 def test_training_outlives_a_kill_of_the_control_plane(trainwright: CommandLine, tmp_path: Path) -> None:
@@ -112,13 +103,15 @@ def test_training_outlives_a_kill_of_the_control_plane(trainwright: CommandLine,
         while not pathlib.Path({str(go)!r}).exists():
             time.sleep(0.05)
         print("went on to the end")
+        with open({str(marks)!r}, "a") as file:
+            file.write("ended\\n")
     """
     trainwright("up", "--detach")
     with trainwright.start("run", write(tmp_path / "job.yaml", plain_job("survivor", script, nodes=2))) as run:
-        wait_for("both nodes to start", lambda: marks.exists() and marks.read_text().count("started") == 2)
+        eventually("both nodes to start", lambda: marks.exists() and marks.read_text().count("started") == 2)
         trainwright.kill_control_plane()
-        go.touch()  # the nodes finish while nobody is in charge
-        time.sleep(0.5)
+        go.touch()
+        eventually("both nodes to end while nobody is in charge", lambda: marks.read_text().count("ended") == 2)
         trainwright("up", "--detach")
         output, _ = run.communicate(timeout=60)
     assert run.returncode == 0, output
@@ -149,9 +142,9 @@ def test_logs_and_delete_work_on_a_finished_job(trainwright: CommandLine, tmp_pa
     trainwright("run", write(tmp_path / "job.yaml", plain_job("done", "print('the last word')")))
     assert "[rank 0] the last word" in trainwright("logs", "done")
     assert "deleted" in trainwright("delete", "done")
-    assert 'no TrainJob named "done"' in trainwright("logs", "done", code=1)
+    assert "[rank 0] the last word" in trainwright("logs", "done"), "its run keeps what it said"
     pods = Path(trainwright.directory / "pods")
-    wait_for("the pods' files to go", lambda: not pods.exists() or not any(pods.iterdir()))
+    eventually("the pods' files to go", lambda: not pods.exists() or not any(pods.iterdir()))
 
 
 def test_running_a_finished_job_again_replaces_it_and_a_running_one_is_refused(
@@ -170,6 +163,14 @@ def test_running_a_finished_job_again_replaces_it_and_a_running_one_is_refused(
         assert "is still running" in trainwright("run", slow, code=1)
         run.send_signal(signal.SIGINT)
         run.communicate(timeout=60)
+
+
+def test_a_file_that_looks_right_and_is_not_leaves_no_cluster_behind(trainwright: CommandLine, tmp_path: Path) -> None:
+    output = trainwright("run", write(tmp_path / "job.yaml", "kind: TrainJob\nspec: ["), code=1)
+    assert "not valid YAML" in output
+    assert "starting a local cluster" not in output
+    assert "No local cluster is running" in trainwright("status", code=1)
+    assert processes_of(trainwright.directory) == []
 
 
 def test_broken_input_is_one_clear_sentence(trainwright: CommandLine, tmp_path: Path) -> None:

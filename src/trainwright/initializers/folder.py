@@ -29,7 +29,7 @@ class Folder:
 
     @classmethod
     def at(cls, path: Path, mode: int = 0o777) -> Folder:
-        """Open a directory by its path, made where it is missing. Links in the path are the user's will."""
+        """Opens a directory, made where it is missing. Symbolic links in its path are followed: the user gave it."""
         try:
             path.mkdir(mode=mode, parents=True, exist_ok=True)
             return cls(os.open(path, _DIRECTORY), path)

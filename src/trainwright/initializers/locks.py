@@ -17,10 +17,10 @@ from trainwright.initializers.folder import Folder
 
 POLL_SECONDS = 0.2
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
-"""Of a file system that knows no locks. There everybody goes first, as with the reference."""
+"""Errors of a file system without locks. There initializers do not wait for each other, as in the reference."""
 
 Waiting = Callable[[], None]
-"""Called once when somebody else has the lock."""
+"""Called once when another process has the lock."""
 
 
 class Lock:
@@ -31,14 +31,14 @@ class Lock:
         self._clock = clock
 
     async def share(self) -> None:
-        """From alone to shared. For a moment nobody holds it: look again at what it guards."""
+        """Changes the lock from exclusive to shared. For a moment nobody holds it: look again at what it guards."""
         while not _try(self._descriptor, fcntl.LOCK_SH):
             await self._clock.sleep(POLL_SECONDS)
 
 
 @asynccontextmanager
 async def locked(folder: Folder, name: str, clock: Clock, waiting: Waiting, *, alone: bool) -> AsyncIterator[Lock]:
-    """Hold the lock `name`, after waiting for it if need be."""
+    """Holds the lock `name`; waits until it is free."""
     kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
     said = False
     while True:
@@ -58,7 +58,7 @@ async def locked(folder: Folder, name: str, clock: Clock, waiting: Waiting, *, a
 
 @contextmanager
 def locked_if_free(folder: Folder, name: str) -> Iterator[bool]:
-    """Hold the lock `name` alone if nobody has it; yields whether it is held."""
+    """Holds the lock `name` exclusively if it is free; yields whether it is held."""
     descriptor = folder.open(name, os.O_RDWR | os.O_CREAT)
     try:
         yield _try(descriptor, fcntl.LOCK_EX) and bool(os.fstat(descriptor).st_nlink)

@@ -65,7 +65,7 @@ def _fits_in_cache(cache: Store, target: Target, missing: Sequence[Item]) -> boo
 
 
 def _make_room_for_target(cache: Store, target: Target, parts: Store, missing: Sequence[Item]) -> None:
-    """A cache on the target's own disk must not be the reason that the target does not fit."""
+    """Removes files of a cache on the target's disk when the target would not fit otherwise."""
     wanted = sum(parts.missing_bytes(item) for item in missing) + KEPT_FREE
     if cache.folder.device() == target.folder.device() and target.folder.free() < wanted:
         cache.make_room(wanted, ())

@@ -32,7 +32,7 @@ class Patience:
         self._furthest = 0
 
     def reached(self, position: int) -> None:
-        """Progress, if nothing has come this far before: what starts over again and again does not get far."""
+        """Moves the deadline on if `position` is further than ever before. A transfer that starts over does not."""
         if position > self._furthest:
             self._furthest = position
             self._since = self._clock.now()

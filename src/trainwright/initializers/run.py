@@ -65,7 +65,7 @@ async def _until_unchanged(run: _Run, progress: Progress) -> None:
 
 
 class _Run:
-    """A source, a target, and what is between them."""
+    """One attempt: items of a source, put into a target."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class _Run:
 
 
 def _cache_folder(settings: Settings, progress: Progress) -> Folder | None:
-    """The cache's directory. One that nobody asked for and that cannot be used is done without."""
+    """The cache's directory; None if it cannot be used and the user did not ask for it."""
     if settings.cache is None:
         return None
     try:

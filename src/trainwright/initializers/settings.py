@@ -29,7 +29,7 @@ TARGETS: Mapping[Step, Path] = {"dataset": Path("/workspace/dataset"), "model": 
 
 
 class Variables:
-    """An environment in which an empty value is none, and white space around a value is not meant.
+    """An environment in which an empty value counts as absent, and white space around a value is removed.
 
     Secrets often end in a line break that nobody typed on purpose.
     """
@@ -55,7 +55,7 @@ class Settings:
     ignore: tuple[str, ...]
     cache: Path | None
     cache_is_wanted: bool
-    """Somebody named the cache: that it cannot be used is an error then, and no reason to do without."""
+    """Whether the user named the cache. Then a cache that cannot be used is an error; otherwise it is skipped."""
     retry_seconds: float
     variables: Variables
 

@@ -74,7 +74,7 @@ class Store:
             self.folder.remove(item.key)
 
     def make_room(self, wanted: int, spared: Collection[str]) -> bool:
-        """Free `wanted` bytes by removing what was not used for longest; False, and nothing goes, if it cannot be.
+        """Frees `wanted` bytes, least recently used files first. Returns False and removes nothing if that cannot do.
 
         The keys in `spared` stay, and what somebody holds.
         """

@@ -1,4 +1,4 @@
-"""A whole embedded cluster in one test: API server, workload controllers, node; only HTTP between them.
+"""A whole embedded cluster in one test: API server, workload controllers and node, which meet over HTTP only.
 
 `stop_node` and `start_node` take the node away and bring a new one, as a killed and restarted control plane does: the
 new one knows only the API and the directories on disk.
@@ -7,7 +7,6 @@ new one knows only the API and the directories on disk.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,36 +19,53 @@ from trainwright.client import Client, NotFound, kubeconfig
 from trainwright.controlloop import Manager
 from trainwright.embedded.apiserver import ApiServer
 from trainwright.embedded.apiserver.access.tls import server_context
+from trainwright.embedded.node.devices import Devices
 from trainwright.embedded.node.node import LocalNode, NodeConfig
 from trainwright.embedded.node.tiers import Tier
 from trainwright.embedded.workloads.controllers import workload_controllers
+from trainwright.runs import RunsHome
 from trainwright.schema.jsonobject import Json
+from waiting import until
 
 CRDS = Path(__file__).parents[3] / "manifests" / "crds" / "third-party"
 
 
 class Cluster:
-    def __init__(self, server: ApiServer, client: Client, directory: Path, tier: Tier | None) -> None:
+    def __init__(
+        self, server: ApiServer, client: Client, directory: Path, tier: Tier | None, devices: Devices | None = None
+    ) -> None:
         self.server = server
         self.client = client
         self.directory = directory
         self.tier = tier
+        self.devices = devices
+        self.hides = False
         self.node: LocalNode
         self._node_task: asyncio.Task[None] | None = None
 
     async def start_node(self) -> None:
         tls = server_context(self.server.issue_certificate("node", ("127.0.0.1",)))
-        config = NodeConfig(self.directory / "node", self.server.kubelet_token, tls=tls, tier=self.tier)
+        config = NodeConfig(
+            self.directory / "node",
+            self.server.kubelet_token,
+            tls=tls,
+            tier=self.tier,
+            runs=RunsHome(self.directory),
+            devices=self.devices,
+            hidden=self.directory if self.hides else None,
+        )
         self.node = LocalNode(self.client, config)
         ready = asyncio.Event()
         self._node_task = asyncio.create_task(self.node.run(ready.set))
         waiting = asyncio.create_task(ready.wait())
-        await asyncio.wait({self._node_task, waiting}, return_when=asyncio.FIRST_COMPLETED, timeout=20)
-        waiting.cancel()
-        if not ready.is_set():
-            self._node_task.cancel()
-            await self._node_task
-            raise AssertionError("the node did not become ready")
+        try:
+            await asyncio.wait({self._node_task, waiting}, return_when=asyncio.FIRST_COMPLETED, timeout=20)
+        finally:
+            waiting.cancel()
+            if not ready.is_set():
+                self._node_task.cancel()
+                await asyncio.gather(self._node_task, return_exceptions=True)
+        assert ready.is_set(), "the node did not become ready"
 
     async def stop_node(self) -> None:
         assert self._node_task is not None
@@ -69,11 +85,7 @@ class Cluster:
             return None
 
     async def until(self, question: Callable[[], Awaitable[Any]], seconds: float = 30.0) -> Any:
-        deadline = time.monotonic() + seconds
-        while not (answer := await question()):
-            assert time.monotonic() < deadline, "it did not come to pass in time"
-            await asyncio.sleep(0.05)
-        return answer
+        return await until(getattr(question, "__name__", "it"), question, seconds)
 
     async def until_pod(self, name: str, phase: str, seconds: float = 30.0) -> Json:
         async def question() -> Json | None:
@@ -114,18 +126,22 @@ class Cluster:
 
 
 @asynccontextmanager
-async def running_cluster(directory: Path, tier: Tier | None = None) -> AsyncIterator[Cluster]:
+async def running_cluster(
+    directory: Path, tier: Tier | None = None, devices: Devices | None = None
+) -> AsyncIterator[Cluster]:
     async with ApiServer(directory) as server, Client.to(kubeconfig.load(server.kubeconfig)) as client:
         for path in CRDS.glob("*jobsets.yaml"):
             await client.create(CUSTOM_RESOURCE_DEFINITIONS, yaml.safe_load(path.read_text()))
-        cluster = Cluster(server, client, directory, tier)
+        cluster = Cluster(server, client, directory, tier, devices)
         workloads = asyncio.create_task(Manager(client, workload_controllers(client)).run())
-        await cluster.start_node()
         try:
-            yield cluster
+            await cluster.start_node()
+            try:
+                yield cluster
+            finally:
+                await cluster.stop_node()
+                await cluster.node.end_pods(0)
         finally:
-            await cluster.stop_node()
-            await cluster.node.end_pods(0)
             workloads.cancel()
             await asyncio.gather(workloads, return_exceptions=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import functools
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import pytest
 
 from embedded.node.machine import Machine
 from trainwright.embedded.node.directories import PodDirectories
+from waiting import until
 
 
 @pytest.fixture
@@ -18,5 +19,4 @@ async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
         machine = Machine(directories)
         yield machine
         for directory in machine.started:
-            while not await directories.terminate(directory, 0):
-                await asyncio.sleep(0.01)
+            await until("the pod's processes to end", functools.partial(directories.terminate, directory, 0))

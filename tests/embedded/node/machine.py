@@ -1,20 +1,19 @@
-"""Real supervisors and real processes: a `machine` starts pods as the node does and waits for what they come to."""
+"""A `machine` starts pods as the node does, with real supervisors and processes, and waits for their ends."""
 
 from __future__ import annotations
 
-import asyncio
 import os
-import time
 import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from trainwright.embedded.node import identity, logs, tiers
 from trainwright.embedded.node.directories import PodDirectories
 from trainwright.embedded.node.record import ContainerToRun, Isolation, PodDirectory, PodRecord, supervisor_of
+from waiting import until
 
 PROBED = tiers.probe()
 T0 = tiers.T0_ISOLATION
@@ -43,7 +42,12 @@ class Machine:
         mounts: list[Any] | None = None,
         hosts: str = "127.0.0.1 localhost\n",
         cwd: str | None = None,
+        extra: dict[str, Any] | None = None,
+        address: str = "127.64.0.1",
     ) -> PodDirectory:
+        """Starts a pod with a container for each command: `init0`… and `c0`…. `extra` has what a container's spec needs
+        more, by its name.
+        """
         directory = self.directories.of(str(uuid.uuid4()))
         directory.path.mkdir(parents=True)
         directory.hosts.write_text(hosts)
@@ -51,8 +55,10 @@ class Machine:
         def container(name: str, argv: list[str]) -> ContainerToRun:
             environment = {"PATH": os.environ["PATH"], "TRAINWRIGHT_POD": directory.uid}
             where = cwd or str(directory.work)
-            return {"name": name, "argv": argv, "env": environment, "cwd": where, "mounts": mounts or []}
+            made = {"name": name, "argv": argv, "env": environment, "cwd": where, "mounts": mounts or []}
+            return cast(ContainerToRun, {**made, **(extra or {}).get(name, {})})
 
+        # Only what every version writes: an older control plane may start this version's supervisors.
         await self.directories.start(
             directory,
             {
@@ -61,7 +67,7 @@ class Machine:
                 "name": "pod",
                 "subdomain": "svc",
                 "hostname": "pod-0",
-                "address": "127.64.0.1",
+                "address": address,
                 "ports": {},
                 "isolation": isolation,
                 "restartPolicy": policy,  # type: ignore[typeddict-item]
@@ -75,14 +81,7 @@ class Machine:
         return directory
 
     async def until(self, condition: Callable[[], bool | Awaitable[bool]], seconds: float = 20.0) -> None:
-        async def is_met() -> bool:
-            answer = condition()
-            return answer if isinstance(answer, bool) else await answer
-
-        deadline = time.monotonic() + seconds
-        while not await is_met():
-            assert time.monotonic() < deadline, "it did not come to pass in time"
-            await asyncio.sleep(0.01)
+        await until("what the test waits for", condition, seconds)
 
     async def done(self, directory: PodDirectory) -> PodRecord:
         await self.until(lambda: bool((record := directory.record()) and record["done"]))

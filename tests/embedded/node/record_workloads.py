@@ -1,4 +1,4 @@
-"""Writes `recorded_workloads.json` anew from real controllers: `python tests/embedded/node/record_workloads.py`.
+"""Write `recorded_workloads.json` anew from real controllers: `python tests/embedded/node/record_workloads.py`.
 
 JobSet v0.12, kube-controller-manager, kube-scheduler and kube-apiserver 1.36 decide (built by
 `tests/kube/binaries/build.py`, which needs Go); our node runs the pods, as it does in the embedded cluster.

@@ -1,4 +1,4 @@
-"""JobSet → Jobs → pods → processes → complete, over real HTTP, and everything that can happen on the way."""
+"""JobSets become Jobs, pods and processes and complete, over real HTTP; failures, restarts and deletions on the way."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from trainwright.client import ApiError, DeleteOptions
 from trainwright.embedded.node import tiers
 from trainwright.embedded.node.record import PodDirectory, supervisor_of
 from trainwright.schema.jsonobject import Json
+from waiting import until
 
 namespaces_only = pytest.mark.skipif(PROBED.name == "T0", reason=PROBED.reason)
 
@@ -42,6 +43,11 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
 
 def directory_of(cluster: Cluster, uid: str) -> PodDirectory:
     return PodDirectory(cluster.directory / "node" / "pods" / uid)
+
+
+def has_ended(cluster: Cluster, uid: str) -> bool:
+    record = directory_of(cluster, uid).record()
+    return record is not None and bool(record["done"])
 
 
 def supervisor_pid(cluster: Cluster, uid: str) -> int:
@@ -93,7 +99,11 @@ async def test_deleting_a_jobset_leaves_no_process_behind(cluster: Cluster) -> N
 
     await cluster.until(gone)
     assert [processes_marked(uid) for uid in uids] == [[], []]
-    assert not any(directory_of(cluster, uid).path.exists() for uid in uids)
+
+    async def tidy() -> bool:
+        return not any(directory_of(cluster, uid).path.exists() for uid in uids)
+
+    await cluster.until(tidy)
 
 
 async def test_a_restart_begins_when_nothing_of_the_old_attempt_is_left(cluster: Cluster, tmp_path: Path) -> None:
@@ -146,7 +156,7 @@ async def test_a_new_node_adopts_running_pods_and_learns_true_exit_codes(cluster
     await cluster.stop_node()
     await cluster.client.delete(PODS, "deleted", "default", DeleteOptions(grace_period_seconds=1))
     await cluster.client.delete(PODS, "forced", "default", DeleteOptions(grace_period_seconds=0))
-    await asyncio.sleep(0.7)
+    await until("the pod to end while no node is there", lambda: has_ended(cluster, pods["ends"]["metadata"]["uid"]))
     await cluster.start_node()
     ended = await cluster.until_pod("ends", "Failed")
     assert ended["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 6
@@ -198,9 +208,12 @@ async def test_what_the_node_cannot_do_is_said_in_the_pods_status(cluster: Clust
     assert failed["status"]["message"] == ("container c: there is no image to take a default command from: set command")
 
 
-async def test_a_pod_that_fits_no_node_says_why_it_waits(cluster: Cluster) -> None:
-    wants = {"resources": {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}}
-    await cluster.create(PODS, pod("p", "true", container={"command": ["true"], **wants}))
+async def test_a_pod_that_fits_no_node_now_says_why_it_waits(cluster: Cluster) -> None:
+    (node,) = (await cluster.client.list(NODES)).items or []
+    wants = {"resources": {"requests": {"cpu": node["status"]["allocatable"]["cpu"]}}}
+    await cluster.create(PODS, pod("first", "sleep", "600", container=wants))
+    await cluster.until_pod("first", "Running")
+    await cluster.create(PODS, pod("p", "true", container=wants))
 
     async def told() -> str | None:
         found = await cluster.get(PODS, "p") or {}
@@ -209,7 +222,7 @@ async def test_a_pod_that_fits_no_node_says_why_it_waits(cluster: Cluster) -> No
                 return str(condition["message"])
         return None
 
-    assert await cluster.until(told) == "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
+    assert (await cluster.until(told)).startswith("0/1 nodes are available: 1 Insufficient cpu. ")
 
 
 async def test_a_missing_config_map_is_waited_for_and_named(cluster: Cluster) -> None:

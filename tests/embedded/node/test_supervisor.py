@@ -1,7 +1,8 @@
-"""A pod's supervisor with real processes: exit codes, signals, endings, logs, and what survives whose death."""
+"""A pod's supervisor with real processes: exit codes, signals, logs, and which process survives the death of which."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import signal
@@ -15,6 +16,7 @@ from embedded.node.machine import PROBED, Machine, isolations, processes_marked,
 from trainwright.embedded.node import identity
 from trainwright.embedded.node.crilog import MAX_BYTES, MAX_FILES
 from trainwright.embedded.node.record import ContainerRecord, Isolation, supervisor_of
+from trainwright.embedded.node.spawning import StartFailed
 from trainwright.embedded.node.tiers import T0_ISOLATION
 
 every_isolation = pytest.mark.parametrize("isolation", isolations())
@@ -168,6 +170,44 @@ async def test_a_supervisor_outlives_the_process_that_started_it(machine: Machin
     await machine.until(lambda: not identity.is_alive(supervisor))
 
 
+def nursery_of_this_process() -> int:
+    """The process of ours that supervisors are forked from."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    found = [int(pid) for pid in children if b"node.nursery" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    assert len(found) == 1
+    return found[0]
+
+
+@linux_only
+async def test_when_the_nursery_dies_pods_live_on_and_new_ones_start(machine: Machine) -> None:
+    first = await machine.start(["sh", "-c", "echo up; sleep 0.5; exit 5"])
+    os.kill(nursery_of_this_process(), signal.SIGKILL)
+    second = await machine.start(["sh", "-c", "exit 6"])
+    assert terminated(await machine.done(first))["exitCode"] == 5
+    assert terminated(await machine.done(second))["exitCode"] == 6
+
+
+@linux_only
+async def test_a_nursery_that_dies_while_it_starts_pods_leaves_each_started_once(machine: Machine) -> None:
+    await machine.start(["true"])
+    nursery = nursery_of_this_process()
+    os.kill(nursery, signal.SIGSTOP)  # requests wait in its pipe
+    starting = [asyncio.ensure_future(machine.start(["sh", "-c", "echo ran"])) for _ in range(3)]
+    asyncio.get_running_loop().call_later(0.2, os.kill, nursery, signal.SIGKILL)
+    for directory in await asyncio.gather(*starting):
+        await machine.done(directory)
+        assert machine.raw_log(directory).count("ran") == 1
+
+
+async def test_a_supervisor_that_cannot_begin_says_why(machine: Machine) -> None:
+    directory = await machine.start(["true"])
+    await machine.done(directory)
+    pod = directory.pod()
+    assert pod is not None
+    with pytest.raises(StartFailed, match="started already"):
+        await machine.directories.start(directory, pod)
+
+
 async def test_init_containers_run_one_after_the_other_and_first(machine: Machine) -> None:
     script = "cat order 2>/dev/null; echo {0} >> order"
     directory = await machine.start(
@@ -184,7 +224,7 @@ async def test_a_failed_init_container_keeps_the_pod_from_starting(machine: Mach
     assert "waiting" in record["containers"]["c0"]["state"]
 
 
-async def test_on_failure_restarts_after_a_back_off_and_keeps_each_instances_log(machine: Machine) -> None:
+async def test_on_failure_restarts_at_once_then_after_a_back_off_and_keeps_each_instances_log(machine: Machine) -> None:
     directory = await machine.start(["sh", "-c", "echo try; exit 1"], policy="OnFailure", grace=0)
 
     def container() -> ContainerRecord:
@@ -194,8 +234,8 @@ async def test_on_failure_restarts_after_a_back_off_and_keeps_each_instances_log
 
     await machine.until(lambda: container()["state"].get("waiting", {}).get("reason") == "CrashLoopBackOff")
     assert container()["lastState"]["terminated"]["exitCode"] == 1
-    await machine.until(lambda: container()["restartCount"] == 1)
-    await machine.until(lambda: "waiting" in container()["state"])
+    assert container()["restartCount"] == 1
+    assert container()["state"]["waiting"]["message"].startswith("back-off 10s restarting failed container=c0 pod=pod_")
     await machine.directories.terminate(directory, 0)
     await machine.done(directory)
     assert await machine.output(directory, restart=0) == await machine.output(directory, restart=1) == b"try\n"

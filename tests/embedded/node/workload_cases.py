@@ -1,4 +1,4 @@
-"""JobSets of every policy, and what they come to, without what differs from run to run.
+"""JobSets with every policy, and the traces that they leave, without what differs from run to run.
 
 `observe` creates them all, waits for their ends and returns the traces: statuses, labels, annotations, events. Run on
 JobSet v0.12 and kube-controller-manager 1.36 it gives the recording, run on the embedded cluster it must give the
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import msgspec
 from trainwright.api.resources import EVENTS, JOB_SETS, JOBS, PODS, SERVICES
 from trainwright.client import Client
 from trainwright.schema.jsonobject import Json
+from waiting import until
 
 RECORDING = Path(__file__).parent / "recorded_workloads.json"
 
@@ -38,7 +38,7 @@ def after(name: str, status: str) -> list[Json]:
 
 
 def cases(scratch: Path) -> dict[str, Json]:
-    """Specs by name. `scratch` is an empty directory in which a first try leaves its mark."""
+    """The specs by name. `scratch` is an empty directory in which the first attempt of a pod leaves a mark."""
     fails_once = f"mkdir {scratch}/$HOSTNAME 2>/dev/null && exit 1; sleep 0.3"
     on_42 = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]}
     leader = {"rules": [{"succeededIndexes": "0"}]}
@@ -83,7 +83,7 @@ def cases(scratch: Path) -> dict[str, Json]:
 
 
 async def observe(client: Client, scratch: Path) -> dict[str, Json]:
-    """Everything the cases leave behind, by case."""
+    """Run all cases and return their traces, by case."""
     specs = cases(scratch)
     for name, spec in specs.items():
         metadata = {"name": name, "namespace": "default"}
@@ -99,19 +99,16 @@ async def observe(client: Client, scratch: Path) -> dict[str, Json]:
 
 
 async def _until(client: Client, names: list[str], holds: Any, seconds: float = 90.0) -> None:
-    deadline = time.monotonic() + seconds
-    waiting = list(names)
-    while waiting:
-        assert time.monotonic() < deadline, f"these have not come to an end: {waiting}"
-        await asyncio.sleep(0.2)
-        found = {
-            j["metadata"]["name"]: j.get("status", {}) for j in (await client.list(JOB_SETS, "default")).items or ()
-        }
-        waiting = [name for name in waiting if not holds(found.get(name, {}))]
+    async def all_hold() -> bool:
+        found = (await client.list(JOB_SETS, "default")).items or ()
+        statuses = {item["metadata"]["name"]: item.get("status", {}) for item in found}
+        return all(holds(statuses.get(name, {})) for name in names)
+
+    await until(f"{', '.join(names)} to come to an end", all_hold, seconds)
 
 
 async def _settled(client: Client, names: list[str]) -> dict[str, Json]:
-    """The traces once they no longer change: what a finished JobSet still has to end takes a moment."""
+    """Wait until the traces no longer change, and return them: a finished JobSet takes a moment to end its pods."""
     before: dict[str, Json] = {}
     for _ in range(20):
         await asyncio.sleep(1.0)
@@ -153,7 +150,7 @@ async def _traces(client: Client, names: list[str]) -> dict[str, Json]:
 
 
 def _status(thing: Json) -> Json:
-    """The status with its conditions by type; times say only that they are there."""
+    """The status, with its conditions by type; of times only the presence counts."""
     status = dict(thing.get("status", {}))
     shown = ("status", "reason", "message")
     status["conditions"] = {c["type"]: {key: c.get(key, "") for key in shown} for c in status.get("conditions", ())}

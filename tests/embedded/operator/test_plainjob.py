@@ -25,6 +25,7 @@ from trainwright.embedded.manifests import objects
 from trainwright.operator.manager import Operator
 from trainwright.operator.settings import Settings
 from trainwright.schema.jsonobject import Json
+from waiting import until
 
 PLAINJOB = Path(__file__).parents[3] / "examples" / "plugins" / "plainjob" / "trainwright_plainjob.py"
 
@@ -35,8 +36,7 @@ async def running_operator(cluster: Cluster, plugins: Path) -> AsyncIterator[Ope
     operator = Operator(cluster.client, Settings(configuration=configuration))
     task = asyncio.create_task(operator.run())
     try:
-        while not operator.is_ready:
-            await asyncio.sleep(0.02)
+        await until("the operator to be ready", lambda: operator.is_ready)
         yield operator
     finally:
         task.cancel()

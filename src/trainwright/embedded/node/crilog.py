@@ -20,6 +20,9 @@ MAX_BYTES = 10 * 1024 * 1024
 MAX_FILES = 5
 """kubelet's containerLogMaxFiles."""
 
+MAX_FILES_OF_A_RUN = 100
+"""Of a pod that belongs to a run: a gigabyte of each container, since nobody collects its lines elsewhere."""
+
 MAX_PENDING = 16 * 1024
 """A line longer than this is written in parts (CRI runtimes do the same)."""
 
@@ -29,38 +32,76 @@ class LogFile:
 
     `0.log` is the current file, `0.log.1` the one before it, and so on: a reader that holds `0.log` open keeps reading
     the same inode after the rotation, and finds the next file by the path.
+
+    A record that cannot be written, because the disk is full for example, is dropped: training must not end for it. The
+    next record that can be written is preceded by one that says how much is missing.
     """
 
     def __init__(self, path: Path, max_bytes: int = MAX_BYTES, max_files: int = MAX_FILES) -> None:
         self.path = path
         self.max_bytes = max_bytes
         self.max_files = max_files
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._open()
+        self._fd: int | None = None
+        self._size = 0
+        self._lost_lines = 0
+        self._lost_bytes = 0
+        self._why = ""
+        try:
+            self._open()
+        except OSError as error:
+            self._why = error.strerror or str(error)
 
-    def _open(self) -> None:
+    def _open(self) -> int:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._size = os.fstat(self._fd).st_size
+        return self._fd
 
     def append(self, data: bytes) -> None:
+        """Appends records, each with its newline."""
+        gap = self._gap() if self._lost_bytes else b""
+        try:
+            self._write(gap + data)
+        except OSError as error:
+            self._lost_lines += data.count(b"\n")
+            self._lost_bytes += len(data)
+            self._why = error.strerror or str(error)
+        else:
+            self._lost_lines = self._lost_bytes = 0
+
+    def _write(self, data: bytes) -> None:
         if self._size and self._size + len(data) > self.max_bytes:
             self._rotate()
-        view = memoryview(data)
-        while view:
-            written = os.write(self._fd, view)
-            view = view[written:]
-            self._size += written
+        descriptor = self._open() if self._fd is None else self._fd
+        before, view = self._size, memoryview(data)
+        try:
+            while view:
+                written = os.write(descriptor, view)
+                view = view[written:]
+                self._size += written
+        except OSError:
+            os.ftruncate(descriptor, before)  # no half records
+            self._size = before
+            raise
+
+    def _gap(self) -> bytes:
+        lines = f"{self._lost_lines} line{'' if self._lost_lines == 1 else 's'}"
+        said = f"[trainwright: {lines} of output ({self._lost_bytes} bytes) could not be written here: {self._why}]"
+        return f"{rfc3339_nano(time.time_ns())} stderr F {said}\n".encode()
 
     def _rotate(self) -> None:
-        os.close(self._fd)
+        self.close()
         for number in range(self.max_files - 1, 0, -1):
             older = rotated(self.path, number - 1)
             if older.exists():
                 os.replace(older, rotated(self.path, number))
+        self._size = 0
         self._open()
 
     def close(self) -> None:
-        os.close(self._fd)
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
 
 
 def rotated(path: Path, number: int) -> Path:

@@ -9,11 +9,11 @@ Invariant: a directory is removed only when nothing of its pod runs.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import signal
-import subprocess
-import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,8 +21,12 @@ from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from trainwright.embedded.node import identity
+from trainwright.embedded.node import identity, keeper
 from trainwright.embedded.node.record import PodDirectory, PodRecord, PodToRun, supervisor_of
+from trainwright.embedded.node.spawning import NurseryDied, Spawner, StartFailed
+from trainwright.embedded.node.usage import Keeper, Owner
+
+log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,11 +36,9 @@ MARKER = "TRAINWRIGHT_POD"
 keeper."""
 
 THREADS = 4
-_PACKAGE_ROOT = Path(__file__).parents[3]
 
-
-class StartFailed(Exception):
-    """A supervisor could not be started; the message says why."""
+HUNG_SECONDS = 10.0
+"""How long after the grace period a supervisor may still live: it needs a few seconds for hooks and sidecars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class Observation:
 class PodDirectories:
     """`async with` it: while open, `changed(uid)` is called whenever a pod's record changes or its supervisor dies.
 
-    Closing waits for what its threads have begun: a supervisor that is being started has made its claim by then.
+    Closing waits for what has been begun: a supervisor that is being started has made its claim by then.
     """
 
     def __init__(self, path: Path, changed: Callable[[str], None]) -> None:
@@ -71,6 +73,7 @@ class PodDirectories:
         self._pipe: int | None = None
         self._watched: dict[str, int] = {}
         self._threads: ThreadPoolExecutor | None = None
+        self._spawner = Spawner(self.path)
 
     async def __aenter__(self) -> PodDirectories:
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -85,6 +88,7 @@ class PodDirectories:
     async def __aexit__(self, *_: object) -> None:
         assert self._threads is not None
         assert self._pipe is not None
+        await self._spawner.close()
         await asyncio.to_thread(self._threads.shutdown)
         asyncio.get_running_loop().remove_reader(self._pipe)
         os.close(self._pipe)
@@ -108,9 +112,30 @@ class PodDirectories:
         """Every pod that has a directory. One without `pod.json` was never started and is removed."""
         return await self.in_thread(_all, self.path)
 
+    def keepers(self) -> dict[Owner, Keeper]:
+        """The keepers of all containers that run, by the pod's UID and the container's name. Reads files."""
+        found = {}
+        for directory, pod in _all(self.path):
+            record = directory.record()
+            if record is None or record["done"] or not identity.is_alive(supervisor_of(record)):
+                continue
+            for name, container in (record["initContainers"] | record["containers"]).items():
+                if keeper := container.get("keeper"):
+                    found[directory.uid, name] = Keeper(keeper, 1 + pod["isolation"]["pid"])
+        return found
+
     async def start(self, directory: PodDirectory, pod: PodToRun) -> None:
         """Starts the pod's supervisor. Returns when the supervisor has its first record on disk."""
-        await self.in_thread(_start, directory, pod)
+        await self.in_thread(_write, directory, pod)
+        try:
+            code = await self._spawner.start(directory.path)
+        except NurseryDied:  # once more: of two supervisors only one gets the claim
+            code = await self._spawner.start(directory.path)
+        await self.in_thread(_check_started, directory, code)
+
+    def get_ready_to_start(self) -> None:
+        """Makes the first start as fast as the others."""
+        self._spawner.open()
 
     async def observe(self, directory: PodDirectory) -> Observation:
         """The pod's state now. While its supervisor lives, `changed` is called when it dies."""
@@ -145,11 +170,13 @@ class PodDirectories:
         seen = await self.observe(directory)
         if not seen.alive:
             if seen.is_lost:
-                await self.in_thread(sweep, directory.uid)
+                return await self.in_thread(sweep, directory.uid)
             return True
         assert seen.record is not None
         if seen.grace_period is None or grace_period < seen.grace_period:
             await self.in_thread(_ask_to_terminate, directory, seen.record, grace_period)
+        elif await self.in_thread(_is_overdue, directory, seen.grace_period):
+            await self.in_thread(_kill, directory, seen.record)
         return False
 
     async def remove(self, directory: PodDirectory) -> None:
@@ -164,38 +191,19 @@ def _all(path: Path) -> list[tuple[PodDirectory, PodToRun]]:
         directory = PodDirectory(child)
         pod = directory.pod()
         if pod is None:
-            shutil.rmtree(child)
+            if not _observe(directory).alive:  # one that lives is found by its uid, when the API names it
+                shutil.rmtree(child, ignore_errors=True)
         else:
             found.append((directory, pod))
     return found
 
 
-def _start(directory: PodDirectory, pod: PodToRun) -> None:
+def _write(directory: PodDirectory, pod: PodToRun) -> None:
     directory.work.mkdir(parents=True, exist_ok=True)
     directory.write_pod(pod)
-    command = [
-        sys.executable,
-        "-S",  # the standard library is all it needs; reading site-packages costs more than the rest
-        "-m",
-        "trainwright.embedded.node.supervisor",
-        str(directory.path),
-    ]
-    environment = {"PATH": os.environ.get("PATH", os.defpath), "PYTHONPATH": str(_PACKAGE_ROOT)}
-    with (directory.path / "supervisor.log").open("ab") as log:
-        try:
-            # The process that is started forks the supervisor, and ends when that has its first record on disk.
-            code = subprocess.run(
-                command,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                cwd="/",
-                check=False,
-            ).returncode
-        except OSError as error:
-            raise StartFailed(f"the pod's supervisor could not be started: {error}") from error
+
+
+def _check_started(directory: PodDirectory, code: int) -> None:
     if code != 0 or directory.record() is None:
         said = (directory.path / "supervisor.log").read_text(errors="replace").strip().splitlines()
         raise StartFailed(f"the pod's supervisor ended with code {code}: {said[-1] if said else 'no message'}")
@@ -214,21 +222,48 @@ def _ask_to_terminate(directory: PodDirectory, record: PodRecord, grace_period: 
     identity.send_signal(supervisor_of(record), signal.SIGTERM)
 
 
-def sweep(uid: str) -> None:
-    """Kills processes that carry the pod's mark though their supervisor is gone.
+def _is_overdue(directory: PodDirectory, grace_period: float) -> bool:
+    """Whether a supervisor that was asked to end its pod has let all of its time pass."""
+    asked = directory.asked_to_terminate_at()
+    return asked is not None and time.time() > asked + grace_period + HUNG_SECONDS
+
+
+def _kill(directory: PodDirectory, record: PodRecord) -> None:
+    """Kills a supervisor that hangs, and every process below it, each by its identity."""
+    supervisor = supervisor_of(record)
+    below = [found for pid in keeper.descendants(supervisor.pid) if (found := identity.of(pid)) is not None]
+    if identity.send_signal(supervisor, signal.SIGKILL):
+        log.warning("pod %s: its supervisor hung and was killed", directory.uid)
+        for process in below:
+            identity.send_signal(process, signal.SIGKILL)
+
+
+def sweep(uid: str) -> bool:
+    """Kills processes that carry the pod's mark though their supervisor is gone. True when there are none.
 
     With PID namespaces there are none. Without, a supervisor killed together with its keepers may leave some.
     """
     if not os.path.isdir("/proc/self"):
-        return
-    mark = f"{MARKER}={uid}".encode()
+        return True
+    for pause in (0.01, 0.05, 0.2, 0.0):
+        marked = _marked(uid)
+        for process in marked:
+            identity.send_signal(process, signal.SIGKILL)
+        if not marked:
+            return True
+        time.sleep(pause)
+    return False  # one that even SIGKILL does not end waits for a device, for example
+
+
+def _marked(uid: str) -> list[identity.ProcessIdentity]:
+    mark, marked = f"{MARKER}={uid}".encode(), []
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid():
             continue
         found = identity.of(int(name))
         try:
-            marked = mark in Path("/proc", name, "environ").read_bytes().split(b"\0")
+            if found is not None and mark in Path("/proc", name, "environ").read_bytes().split(b"\0"):
+                marked.append(found)
         except (FileNotFoundError, PermissionError, ProcessLookupError):
             continue
-        if marked and found is not None:
-            identity.send_signal(found, signal.SIGKILL)
+    return marked

@@ -11,6 +11,7 @@ import base64
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from trainwright.schema.jsonobject import Json
 from trainwright.schema.quantity import parse_quantity
@@ -22,10 +23,14 @@ class Unresolved(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The ConfigMaps and Secrets that a pod names, by name. Those that do not exist are missing."""
+    """The ConfigMaps and Secrets that a pod names, by name. Those that do not exist are missing.
+
+    `directories` are those of its claims, by the volume's name.
+    """
 
     config_maps: Mapping[str, Json] = field(default_factory=dict)
     secrets: Mapping[str, Json] = field(default_factory=dict)
+    directories: Mapping[str, Path] = field(default_factory=dict)
 
     def config_map(self, name: str, *, optional: bool) -> dict[str, bytes]:
         found = self.config_maps.get(name)

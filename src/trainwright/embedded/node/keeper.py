@@ -14,26 +14,32 @@ behind. Standard library only: the supervisor imports this.
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import select
 import signal
 import sys
+import termios
 import time
-from pathlib import Path
+from collections.abc import Set
 from typing import NoReturn
 
 from trainwright.embedded.node import rootfs, syscalls
-from trainwright.embedded.node.record import ContainerToRun, Isolation, Mount
+from trainwright.embedded.node.record import ContainerToRun, Isolation
 
 STARTING_SIGNALS = {signal.SIGTERM, signal.SIGCHLD, signal.SIGINT}
 """Signals that are blocked while a keeper is forked, until it has installed its own handlers."""
 
 
 class Pipes:
-    """The keeper's ends of the pipes: the container's output, the keeper's reports, the supervisor's control."""
+    """The keeper's ends of the pipes: the container's output, the keeper's reports, the supervisor's control.
 
-    def __init__(self, *, stdout: int, stderr: int, report: int, control: int) -> None:
+    A container has no standard input; a command that is run in it later may.
+    """
+
+    def __init__(self, *, stdout: int, stderr: int, report: int, control: int, stdin: int | None = None) -> None:
+        self.stdin = stdin
         self.stdout = stdout
         self.stderr = stderr
         self.report = report
@@ -41,43 +47,47 @@ class Pipes:
 
     def close_all_others(self) -> None:
         """Closes inherited descriptors. A sibling's control pipe kept open here would never close for that sibling."""
-        kept = {self.stdout, self.stderr, self.report, self.control}
-        for name in os.listdir("/dev/fd"):
-            if int(name) > 2 and int(name) not in kept:
-                try:
-                    os.close(int(name))
-                except OSError as error:
-                    if error.errno != errno.EBADF:  # the descriptor of the listing itself, closed by now
-                        raise
+        close_all_but({self.stdin, self.stdout, self.stderr, self.report, self.control})
 
     def tell(self, **report: object) -> None:
         try:
             os.write(self.report, json.dumps(report).encode() + b"\n")
-        except BrokenPipeError:
-            pass  # the supervisor is dead; the control pipe says so too
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the supervisor is dead, as the control pipe says too; or whoever ran a command has left
 
 
-def keep(
-    container: ContainerToRun, isolation: Isolation, hostname: str, mounts: list[Mount], staging: Path, pipes: Pipes
-) -> NoReturn:
+def close_all_but(kept: Set[int | None]) -> None:
+    """Closes every descriptor but these and the standard ones."""
+    for name in os.listdir("/dev/fd"):
+        if int(name) > 2 and int(name) not in kept:
+            try:
+                os.close(int(name))
+            except OSError as error:
+                if error.errno != errno.EBADF:  # the descriptor of the listing itself, closed by now
+                    raise
+
+
+def keep(container: ContainerToRun, isolation: Isolation, hostname: str, tree: rootfs.Tree, pipes: Pipes) -> NoReturn:
     """Runs the container to its end in this process, which must be freshly forked, and exits."""
     code = 1
     try:
         pipes.close_all_others()
         os.setsid()
-        _redirect_standard_streams(pipes)
-        wakeup = _own_signal_handlers()
+        redirect_standard_streams(pipes)
+        wakeup = own_signal_handlers()
         if isolation["mount"]:
-            syscalls.unshare(user=isolation["user"], pid=isolation["pid"])
+            run_as = container.get("runAs")
+            user = isolation["user"] or run_as is not None
+            syscalls.unshare(user=user, pid=isolation["pid"], run_as=run_as)
             syscalls.set_hostname(hostname)
         if isolation["pid"]:
-            code = _outside(container, mounts, staging, pipes, wakeup)
+            code = _outside(container, tree, pipes, wakeup)
         else:
             if sys.platform == "linux":
                 syscalls.become_subreaper()
             if isolation["mount"]:
-                rootfs.show(mounts, staging)
-            code = _run(container, pipes, wakeup)
+                rootfs.show(tree)
+            code = run(container, pipes, wakeup)
             kill_descendants()
     except OSError as error:
         pipes.tell(error=str(error))
@@ -86,14 +96,23 @@ def keep(
         os._exit(code)
 
 
-def _redirect_standard_streams(pipes: Pipes) -> None:
-    null = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((null, 0), (pipes.stdout, 1), (pipes.stderr, 2)):
+def redirect_standard_streams(pipes: Pipes) -> None:
+    stdin = os.open(os.devnull, os.O_RDONLY) if pipes.stdin is None else pipes.stdin
+    for source, target in ((stdin, 0), (pipes.stdout, 1), (pipes.stderr, 2)):
         os.dup2(source, target)
+    for source in {stdin, pipes.stdout, pipes.stderr}:  # a terminal is all three
         os.close(source)
 
 
-def _own_signal_handlers() -> int:
+def release_standard_streams() -> None:
+    """Lets go of the container's streams, so that they end with the last process that uses them."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for target in (0, 1, 2):
+        os.dup2(null, target)
+    os.close(null)
+
+
+def own_signal_handlers() -> int:
     """A pipe that wakes this process on signals. The one inherited by fork would wake the supervisor instead."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -105,35 +124,34 @@ def _own_signal_handlers() -> int:
     return reader
 
 
-def _outside(container: ContainerToRun, mounts: list[Mount], staging: Path, pipes: Pipes, wakeup: int) -> int:
+def _outside(container: ContainerToRun, tree: rootfs.Tree, pipes: Pipes, wakeup: int) -> int:
     """Forks process 1 of the PID namespace and waits for it. Killing it kills the whole namespace."""
     signal.pthread_sigmask(signal.SIG_BLOCK, STARTING_SIGNALS)
     child = os.fork()
     if child == 0:
-        _inside(container, mounts, staging, pipes)
+        _inside(container, tree, pipes)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STARTING_SIGNALS)
     # Only the inner keeper may hold the container's streams, or the supervisor would never see them end.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    os.dup2(1, 2)
+    release_standard_streams()
     return _wait(child, pipes.control, wakeup)
 
 
-def _inside(container: ContainerToRun, mounts: list[Mount], staging: Path, pipes: Pipes) -> NoReturn:
+def _inside(container: ContainerToRun, tree: rootfs.Tree, pipes: Pipes) -> NoReturn:
     """Process 1 of the container."""
     code = 1
     try:
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
-        wakeup = _own_signal_handlers()
-        rootfs.show(mounts, staging)
+        wakeup = own_signal_handlers()
+        rootfs.show(tree)
         syscalls.mount_proc()
-        code = _run(container, pipes, wakeup)
+        code = run(container, pipes, wakeup)
     except OSError as error:
         pipes.tell(error=str(error))
     finally:
         os._exit(code)
 
 
-def _run(container: ContainerToRun, pipes: Pipes, wakeup: int) -> int:
+def run(container: ContainerToRun, pipes: Pipes, wakeup: int) -> int:
     """Starts the command, waits for it, and reports how it ended."""
     problem, problem_end = os.pipe()
     signal.pthread_sigmask(signal.SIG_BLOCK, STARTING_SIGNALS)
@@ -151,9 +169,7 @@ def _run(container: ContainerToRun, pipes: Pipes, wakeup: int) -> int:
         pipes.tell(error=message.decode(errors="replace"))
         return 1
     pipes.tell(started=True)
-    # Let go of the container's streams, so that they end with the last process of the container.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    os.dup2(1, 2)
+    release_standard_streams()
     status = _wait(child, pipes.control, wakeup)
     try:
         os.killpg(child, signal.SIGKILL)
@@ -169,12 +185,16 @@ def _exec(container: ContainerToRun, problem: int) -> NoReturn:
     message = ""
     try:
         os.setsid()  # so that a signal to "its group" reaches neither keeper nor siblings
+        if os.isatty(0):
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # ^C and a change of size reach the command
         signal.set_wakeup_fd(-1)
         for number in STARTING_SIGNALS | {signal.SIGPIPE, signal.SIGXFSZ}:  # the interpreter ignores the last two
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STARTING_SIGNALS)
         if sys.platform == "linux":
             syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+        if container.get("runAs", [1])[0] == 0:
+            syscalls.drop_capabilities()  # or it could take away what was mounted over the cluster's secrets
         try:
             os.chdir(container["cwd"])
         except OSError as error:
@@ -237,18 +257,19 @@ def kill_descendants() -> None:
     """Kills every descendant of the calling process, however it tried to escape, and reaps them.
 
     The caller is a sub-reaper: orphans become its children, so it is done when it has no more children. Without /proc
-    descendants cannot be found; then only the command's process group is killed, by `_run`.
+    descendants cannot be found; then only the command's process group is killed, by `run`.
     """
     if not os.path.isdir("/proc/self"):
         return
-    while descendants := _descendants(os.getpid()):
-        for pid in descendants:
+    while found := descendants(os.getpid()):
+        for pid in found:
             _kill(pid, signal.SIGKILL)
         _reap(-1)
         time.sleep(0.001)
 
 
-def _descendants(ancestor: int) -> list[int]:
+def descendants(ancestor: int) -> list[int]:
+    """The pids of all processes below this one, parents first."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():

@@ -12,9 +12,11 @@ plane may die at any line, and the next one continues from the directories.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +30,22 @@ from trainwright.controlloop import After, Clock, Done, Key, Outcome, Source
 from trainwright.embedded.events import EventRecorder
 from trainwright.embedded.node import launch, support, volumes
 from trainwright.embedded.node.addresses import LOOPBACK, Addresses, PodDomain, PodName, Ports, host_aliases
-from trainwright.embedded.node.directories import Observation, PodDirectories, StartFailed
+from trainwright.embedded.node.allotment import Allotments, NoneLeft
+from trainwright.embedded.node.claimed import ClaimedDirectories, Unbound
+from trainwright.embedded.node.claims import claims_of
+from trainwright.embedded.node.content import Content
+from trainwright.embedded.node.declarations import declared
+from trainwright.embedded.node.directories import HUNG_SECONDS, Observation, PodDirectories
 from trainwright.embedded.node.environment import Facts, Sources, Unresolved, references
+from trainwright.embedded.node.happenings import Happenings
 from trainwright.embedded.node.hostsfiles import HostsFiles
 from trainwright.embedded.node.launch import Allocation, Launch
+from trainwright.embedded.node.quiet import DEFAULT_SECONDS, Condition, QuietPods
 from trainwright.embedded.node.record import PodDirectory, PodRecord, PodToRun
-from trainwright.embedded.node.status import Reporter
+from trainwright.embedded.node.remoteshell.programs import Shell, Shells
+from trainwright.embedded.node.runs import RunOfPod, Runs
+from trainwright.embedded.node.spawning import StartFailed
+from trainwright.embedded.node.status import Reporter, with_condition
 from trainwright.embedded.node.tiers import Tier
 from trainwright.embedded.node.tokens import PodTokens, Token, account_of, token_sources
 from trainwright.schema.jsonobject import Json
@@ -42,6 +54,10 @@ log = logging.getLogger(__name__)
 
 
 UNRESOLVED_RETRY_SECONDS = 2.0
+UNBOUND_RETRY_SECONDS = 0.25
+BEGIN_SECONDS = 0.2
+"""How long a pod that has been started may go without a status, so that the first one says that it runs."""
+
 LIVENESS_SECONDS = 60.0 if hasattr(os, "pidfd_open") else 2.0
 """How often a running pod is checked. With pidfds this is a safety net; without them it finds dead supervisors."""
 ORPHAN_GRACE_SECONDS = 2.0
@@ -66,8 +82,10 @@ class Pod(msgspec.Struct, frozen=True):
 BY_DOMAIN = "domain"
 
 
-def pods_of_node(name: str) -> Source[Pod]:
-    return Source(PODS, Pod, field_selector=f"spec.nodeName={name}", indexes={BY_DOMAIN: _domain_index})
+def pods_of_nodes(names: Sequence[str]) -> Source[Pod]:
+    """The pods bound to the node or, if this machine is shown as several, to any: there are no others then."""
+    selector = f"spec.nodeName={names[0]}" if len(names) == 1 else "spec.nodeName!="
+    return Source(PODS, Pod, field_selector=selector, indexes={BY_DOMAIN: _domain_index})
 
 
 def _domain(pod: Pod) -> PodDomain:
@@ -90,9 +108,13 @@ class Kubelet:
         tier: Tier,
         facts: Facts,
         machine: dict[str, str],
+        allotments: Allotments,
+        hidden: Path | None = None,
         clock: Clock,
         hosts: Mapping[str, str],
         working_directory: Path | None = None,
+        runs: Runs | None = None,
+        hang_after: float = DEFAULT_SECONDS,
     ) -> None:
         self._client = client
         self._pods = pods
@@ -100,16 +122,24 @@ class Kubelet:
         self._tier = tier
         self._facts = facts
         self._machine = machine
+        self._allotments = allotments
+        self._hidden = hidden
         self._clock = clock
         self._hosts = hosts
         self._working_directory = working_directory
+        self._runs = runs
         self._reporter = Reporter(facts.host_address)
         self._events = EventRecorder(client, "trainwright-node", clock)
+        self._happenings = Happenings(self._events)
         self._addresses = Addresses()
         self._ports = Ports()
         self._keys: dict[str, Key] = {}
         self._tokens = PodTokens(client, clock)
+        self._content = Content(self._sources, directories.in_thread, clock)
+        self._claims = ClaimedDirectories(client)
         self._hosts_files = HostsFiles(directories, hosts)
+        self._quiet = QuietPods(hang_after, clock.wall)
+        self._shells = Shells(directories.path.parent / "remoteshell")
 
     async def adopt(self) -> list[Key]:
         """Takes over the pods of an earlier node process, with their addresses and ports."""
@@ -117,6 +147,8 @@ class Kubelet:
             self._keys[directory.uid] = Key(pod["namespace"], pod["name"])
             if pod["address"] != LOOPBACK:
                 self._addresses.taken[directory.uid] = pod["address"]
+            if (pod.get("devices") or pod.get("cpus")) and (await self._directories.observe(directory)).alive:
+                self._allotments.adopt(directory.uid, pod.get("devices", {}), pod.get("cpus", []))
             domain = (pod["namespace"], pod["subdomain"] or pod["uid"])
             self._ports.taken.setdefault(domain, {}).update({int(port): here for port, here in pod["ports"].items()})
         return list(self._keys.values())
@@ -126,29 +158,45 @@ class Kubelet:
 
     async def reconcile(self, key: Key) -> Outcome:
         pod = self._pods.store.get(key)
-        await self._end_orphans(key, pod)
+        orphans_left = await self._end_orphans(key, pod)
         if pod is None:
-            return Done()
+            return After(ORPHAN_GRACE_SECONDS + HUNG_SECONDS + 0.5) if orphans_left else Done()
         directory = self._directories.of(pod.metadata.uid)
         if pod.metadata.is_being_deleted:
             return await self._end(pod, directory)
         if pod.is_finished:
             return Done()
         seen = await self._directories.observe(directory)
-        if not seen.claimed:
-            outcome = await self._start(pod, directory)
-            if outcome is not None:
-                return outcome
-            seen = await self._directories.observe(directory)
+        if seen.claimed:
+            self._keys.setdefault(pod.metadata.uid, key)  # known already, unless its pod.json was damaged
+            return await self._report(pod, directory, seen)
+        said = await self._start(pod, directory)
+        if not isinstance(said, str):
+            return said
+        event = self._events.record(PODS, pod.metadata, "Normal", "Started", said)
+        outcome, _ = await asyncio.gather(self._report_start(pod, directory), event)  # somebody waits for its status
+        return outcome
+
+    async def _report_start(self, pod: Pod, directory: PodDirectory) -> Outcome:
+        seen = await self._directories.observe(directory)
+        if seen.alive and seen.record is not None and not _has_begun(seen.record):
+            return After(BEGIN_SECONDS)  # its first program runs in a moment, and the record's pipe tells of it
         return await self._report(pod, directory, seen)
 
-    async def _end_orphans(self, key: Key, pod: Pod | None) -> None:
-        """Ends processes of a pod of this name that the API does not have any more, or has replaced by another."""
+    async def _end_orphans(self, key: Key, pod: Pod | None) -> bool:
+        """Ends processes of a pod of this name that the API does not have any more, or has replaced by another.
+
+        True while some are left.
+        """
+        left = False
         uid = pod.metadata.uid if pod else None
         for orphan in [uid_ for uid_, key_ in self._keys.items() if key_ == key and uid_ != uid]:
             directory = self._directories.of(orphan)
             if await self._directories.terminate(directory, ORPHAN_GRACE_SECONDS):
                 await self._forget(directory)
+            else:
+                left = True
+        return left
 
     async def _end(self, pod: Pod, directory: PodDirectory) -> Outcome:
         """Ends the processes of a deleted pod, reports how they ended, and deletes the object."""
@@ -158,8 +206,9 @@ class Kubelet:
             seen = await self._directories.observe(directory)
             if seen.record is not None and not pod.is_finished:
                 await self._write_status(pod, self._status(pod, seen, seen.record))
-            if not over:
-                return After(LIVENESS_SECONDS)
+                await self._happenings.write(pod.metadata, seen.record.get("happenings", []))
+            if not over:  # its end wakes us; a supervisor that hangs is killed
+                return After((30 if grace is None else grace) + HUNG_SECONDS + 0.5)
         options = DeleteOptions(uid=pod.metadata.uid, grace_period_seconds=0)
         try:
             await self._client.delete(PODS, pod.metadata.name, pod.metadata.namespace, options)
@@ -173,13 +222,20 @@ class Kubelet:
         await self._hosts_files.forget(directory.uid)
         await self._directories.remove(directory)
         self._addresses.release(directory.uid)
+        self._allotments.release(directory.uid)
         self._tokens.forget(directory.uid)
+        self._quiet.forget(directory.uid)
+        self._happenings.forget(directory.uid)
+        self._content.forget(directory.uid)
         for domain in list(self._ports.taken):
             if not self._pods.store.by(BY_DOMAIN, "/".join(domain)):
                 self._ports.release(domain)
+                await self._directories.in_thread(self._shells.release, *domain)
 
-    async def _start(self, pod: Pod, directory: PodDirectory) -> Outcome | None:
-        """Starts a pod that was never started. Returns None when it has been started: its state is to be reported."""
+    async def _start(self, pod: Pod, directory: PodDirectory) -> Outcome | str:
+        """Starts a pod that was never started. Returns a sentence when it has been started: its state is to be
+        reported.
+        """
         now = self._now()
         json = pod.as_json()
         if any("running" in status.get("state", {}) for status in pod.status.get("containerStatuses") or ()):
@@ -192,14 +248,32 @@ class Kubelet:
         try:
             tokens = await self._tokens.fetch(json)
             texts = {key: token.text for key, token in tokens.items()}
-            prepared = Launch(json, self._allocate(pod, directory), await self._sources(json), texts)
+            sources = await self._sources(json)
+            if any(claims_of(pod.spec, pod.metadata.name)):
+                sources = replace(sources, directories=await self._claims.of(json))
+            run = None
+            if self._runs is not None:
+                run = await self._directories.in_thread(self._runs.prepare, json, directory, self._clock.wall())
+            shell = await self._shell(pod)
+            prepared = Launch(json, self._allocate(pod, directory, run, shell), sources, texts)
+            if shell is not None and (hostfile := prepared.hostfile()) is not None:
+                await self._directories.in_thread(shell.write_hostfiles, hostfile)
             to_run = self._with_ports(pod, prepared)
             await self._directories.in_thread(_write_volumes, directory, prepared, to_run)
             await self._tokens.remember(directory, tokens)
+            self._content.started(directory.uid)
             await self._write_hosts(_domain(pod))
             await self._directories.start(directory, to_run)
+        except Unbound as error:
+            await self._write_status(pod, self._reporter.of_waiting(json, "ContainerCreating", str(error), now))
+            return After(UNBOUND_RETRY_SECONDS)
         except Unresolved as error:
             status = self._reporter.of_waiting(json, "CreateContainerConfigError", str(error), now)
+            await self._write_status(pod, status)
+            return After(UNRESOLVED_RETRY_SECONDS)
+        except NoneLeft as error:  # the scheduler knows less than we do: a finished pod's processes may still run
+            self._allotments.release(pod.metadata.uid)
+            status = self._reporter.of_waiting(json, "ContainerCreating", str(error), now)
             await self._write_status(pod, status)
             return After(UNRESOLVED_RETRY_SECONDS)
         except (StartFailed, OSError) as error:
@@ -211,9 +285,7 @@ class Kubelet:
             if source.key not in tokens:
                 account = account_of(json)
                 notes.append(f"volume {source.volume} has no token: there is no service account {account}")
-        said = f"Started as processes: {'; '.join(notes)}"
-        await self._events.record(PODS, pod.metadata, "Normal", "Started", said)
-        return None
+        return f"Started as processes: {'; '.join(notes)}"
 
     def _with_ports(self, pod: Pod, prepared: Launch) -> PodToRun:
         """Gives the pod its job's ports. No await in here, so that two pods of a job agree on them."""
@@ -231,8 +303,17 @@ class Kubelet:
             for other in self._pods.store.by(BY_DOMAIN, "/".join(domain))
         )
 
-    def _allocate(self, pod: Pod, directory: PodDirectory) -> Allocation:
+    async def _shell(self, pod: Pod) -> Shell | None:
+        """The remote shell of a pod that declares one, ready to be used."""
+        if not self._tier.isolation["mount"] or not declared(pod.as_json()).remote_shell:
+            return None
+        shell = self._shells.of(*_domain(pod))
+        await self._directories.in_thread(self._shells.prepare, shell)
+        return shell
+
+    def _allocate(self, pod: Pod, directory: PodDirectory, run: RunOfPod | None, shell: Shell | None) -> Allocation:
         address = self._address(pod)
+        allotted = self._allotments.allot(pod.metadata.uid, pod.spec)
         facts = Facts(address, self._facts.host_address, self._facts.allocatable)
         return Allocation(
             directory=directory,
@@ -243,6 +324,14 @@ class Kubelet:
             notify=self._directories.notify,
             hosts=self._hosts,
             working_directory=self._working_directory,
+            run=run,
+            hidden=self._hidden,
+            allotted=allotted,
+            shown={
+                container["name"]: self._allotments.variables(container["name"], allotted)
+                for container in (*(pod.spec.get("initContainers") or ()), *pod.spec["containers"])
+            },
+            shell=shell,
         )
 
     def _address(self, pod: Pod) -> str:
@@ -260,7 +349,7 @@ class Kubelet:
                 except NotFound:
                     pass  # an error only where the reference is not optional
             found.append(objects)
-        return Sources(*found)
+        return Sources(found[0], found[1])
 
     async def _write_hosts(self, domain: PodDomain) -> None:
         """Brings /etc/hosts of every pod of the job up to date."""
@@ -297,11 +386,30 @@ class Kubelet:
             await self._directories.terminate(directory, pod.spec.get("terminationGracePeriodSeconds", 30))
             seen = await self._directories.observe(directory)
             record = seen.record or record
-        await self._write_status(pod, self._status(pod, seen, record))
+        status = self._status(pod, seen, record)
+        look_again = float("inf")
+        if seen.alive and not record["done"]:
+            quiet, look_again = await self._directories.in_thread(self._quiet.look, pod.as_json(), directory, record)
+            if quiet is not None:
+                status["conditions"] = with_condition(status["conditions"], quiet, self._now())
+                await self._tell_of_quiet(pod, quiet)
+        await self._write_status(pod, status)
+        if happenings := record.get("happenings"):
+            await self._happenings.write(pod.metadata, happenings)
         if record["done"] or seen.is_lost:
+            self._allotments.release(pod.metadata.uid)
             return Done()
         renewal = await self._tokens.renew(pod.as_json(), directory)
-        return After(min(LIVENESS_SECONDS, max(min(left, renewal), 0.1)))
+        facts = Facts(self._address(pod), self._facts.host_address, self._facts.allocatable)
+        renewal = min(renewal, await self._content.refresh(pod.as_json(), directory, facts))
+        return After(min(LIVENESS_SECONDS, max(min(left, renewal, look_again), 0.1)))
+
+    async def _tell_of_quiet(self, pod: Pod, quiet: Condition) -> None:
+        """An event when a pod becomes quiet."""
+        kind, is_true, why = quiet
+        before = next((one for one in pod.status.get("conditions") or () if one["type"] == kind), None)
+        if is_true and (before is None or before["status"] != "True"):
+            await self._events.record(PODS, pod.metadata, "Warning", "Quiet", str(why["message"])[:1000])
 
     def _seconds_to_deadline(self, pod: Pod, record: PodRecord) -> float:
         deadline = pod.spec.get("activeDeadlineSeconds")
@@ -318,6 +426,7 @@ class Kubelet:
         return status
 
     async def _fail(self, pod: Pod, reason: str, message: str) -> Outcome:
+        self._allotments.release(pod.metadata.uid)
         await self._write_status(pod, self._reporter.of_refused(pod.as_json(), reason, message, self._now()))
         await self._events.record(PODS, pod.metadata, "Warning", reason, message)
         return Done()
@@ -335,6 +444,12 @@ class Kubelet:
 
     def _now(self) -> str:
         return rfc3339(self._clock.wall())
+
+
+def _has_begun(record: PodRecord) -> bool:
+    """Whether a container runs or has run."""
+    containers = (*record["initContainers"].values(), *record["containers"].values())
+    return any("waiting" not in container["state"] for container in containers)
 
 
 def is_stored(wanted: Json, stored: Json) -> bool:

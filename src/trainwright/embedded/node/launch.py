@@ -13,16 +13,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trainwright.embedded.node import environment, volumes
+from trainwright.api.wellknown import WORKDIR
+from trainwright.embedded.node import environment, handlers, users, volumes
 from trainwright.embedded.node.addresses import LOOPBACK, PodDomain, Rewriter, host_aliases
+from trainwright.embedded.node.allotment import Allotted
+from trainwright.embedded.node.crilog import MAX_FILES, MAX_FILES_OF_A_RUN
 from trainwright.embedded.node.declarations import declared
 from trainwright.embedded.node.directories import MARKER
 from trainwright.embedded.node.environment import Facts, Sources
 from trainwright.embedded.node.record import ContainerToRun, PodDirectory, PodToRun
+from trainwright.embedded.node.remoteshell.programs import SSHD_PORT, Shell
+from trainwright.embedded.node.runs import RunOfPod
 from trainwright.embedded.node.support import replaced_mounts, wanted_mounts
 from trainwright.embedded.node.tiers import Tier
 from trainwright.embedded.node.volumes import Volume
 from trainwright.schema.jsonobject import Json
+from trainwright.schema.quantity import parse_quantity
 
 _INHERITED = frozenset(
     [
@@ -81,7 +87,9 @@ class Allocation:
     """What the node allocates to a pod.
 
     `hosts` are names of services with their addresses. `working_directory` is for containers that name none; by default
-    it is a directory of the pod.
+    it is a directory of the pod. `run` is the run that the pod belongs to, if any; `shell` is for a pod that reaches
+    others by ssh. Of the directory `hidden`, the cluster's own, its containers see only what they need. `allotted` are
+    its GPUs and CPUs; `shown` are the variables that show each container its GPUs.
     """
 
     directory: PodDirectory
@@ -92,6 +100,15 @@ class Allocation:
     notify: Path
     hosts: Mapping[str, str] = field(default_factory=dict)
     working_directory: Path | None = None
+    run: RunOfPod | None = None
+    hidden: Path | None = None
+    allotted: Allotted = field(default_factory=Allotted)
+    shown: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    shell: Shell | None = None
+
+
+OUTPUT = "TRAINWRIGHT_OUTPUT"
+"""The variable with the run's output directory, which outlives the pod and the job."""
 
 
 def domain_of(pod: Json) -> PodDomain:
@@ -115,10 +132,11 @@ class Launch:
         self.volumes: dict[str, Volume] = volumes.volumes(
             pod, allocation.directory.volumes, sources, allocation.facts, tokens
         )
+        self._declared = declared(pod)
         self._rewriter = Rewriter(
             pod["metadata"]["namespace"],
             spec.get("subdomain") or "",
-            declared(pod),
+            self._declared,
             {**allocation.hosts, **host_aliases(pod)},
         )
         self._variables = {
@@ -134,9 +152,23 @@ class Launch:
             for port in self._rewriter.ports(self._variables[container["name"]], self._words(container))
         }
 
+    def hostfile(self) -> str | None:
+        """The content of the hostfile that the pod declares, or None."""
+        path = self._declared.mpi_hostfile
+        every = (container.get("volumeMounts") or () for container in self._containers("containers"))
+        for mount in (mount for mounts in every for mount in mounts):
+            directory = mount["mountPath"].rstrip("/")
+            volume = self.volumes.get(mount["name"])
+            if path.startswith(f"{directory}/") and volume is not None:
+                file = volume.files.get(path.removeprefix(f"{directory}/"))
+                if file is not None:
+                    return file.content.decode(errors="replace")
+        return None
+
     def pod_to_run(self, ports: Mapping[int, int]) -> PodToRun:
         metadata, spec = self.pod["metadata"], self.pod["spec"]
         grace = spec.get("terminationGracePeriodSeconds")
+        run = self.allocation.run
         return {
             "uid": metadata["uid"],
             "namespace": metadata["namespace"],
@@ -151,7 +183,32 @@ class Launch:
             "initContainers": [self._container(container, ports) for container in self._containers("initContainers")],
             "containers": [self._container(container, ports) for container in self._containers("containers")],
             "notify": str(self.allocation.notify),
+            "environment": str(run.environment) if run else "",
+            "logFiles": MAX_FILES_OF_A_RUN if run else MAX_FILES,
+            "pythonPath": str(run.python) if run and run.python else "",
+            "devices": {name: dict(found) for name, found in self.allocation.allotted.devices.items()},
+            "cpus": list(self.allocation.allotted.cpus),
+            "path": self.allocation.shell.path() if self.allocation.shell else [],
+            "hidden": str(self.allocation.hidden or "") if self.allocation.tier.isolation["mount"] else "",
+            "shown": self._shown(),
+            "ownMemory": self.allocation.shell.memory() if self.allocation.shell else [],
         }
+
+    def _shown(self) -> list[str]:
+        """What containers may see of the hidden directory: where they work, their run's output, the programs they are
+        given.
+        """
+        hidden = self.allocation.hidden
+        if hidden is None:
+            return []
+        containers = self._containers("initContainers") + self._containers("containers")
+        wanted = [Path(self._working_directory(container)) for container in containers]
+        if run := self.allocation.run:
+            wanted += [run.output, *([run.python] if run.python else [])]
+        if shell := self.allocation.shell:
+            wanted += [shell.directory, *map(Path, shell.path())]
+        real = {Path(os.path.realpath(path)) for path in wanted}  # the hidden directory is named by its real path
+        return sorted(str(path) for path in real if path.is_relative_to(hidden) and path != hidden)
 
     def _containers(self, field: str) -> list[Json]:
         return self.pod["spec"].get(field) or []
@@ -161,30 +218,74 @@ class Launch:
 
     def _container(self, container: Json, ports: Mapping[int, int]) -> ContainerToRun:
         to_loopback = self.allocation.address == LOOPBACK
-        own = {
+        run = self.allocation.run
+        own = {OUTPUT: str(run.output)} if run else {}
+        own |= {
             name: self._rewriter.variable(name, value, ports, to_loopback=to_loopback)
             for name, value in self._variables[container["name"]].items()
         }
+        for name, value in self.allocation.shown.get(container["name"], {}).items():
+            # A pod that asks for no GPU sees none, as in a cluster, unless it says itself which ones it means.
+            if value or name not in own:
+                own[name] = value
         for mount in replaced_mounts(self.pod, container, self.allocation.tier):
             own = _led_to(self.volumes[mount["name"]].path, mount["mountPath"].rstrip("/"), own)
         argv = self._rewriter.arguments(environment.command_line(container, own), ports, to_loopback=to_loopback)
-        default = self.allocation.working_directory or self.allocation.directory.work
-        return {
+        own |= {"HOSTNAME": own.get("HOSTNAME", hostname_of(self.pod)), MARKER: self.pod["metadata"]["uid"]}
+        default = dict(self.allocation.machine)
+        if self.allocation.shell is not None and container["name"] in self._declared.remote_shell:
+            argv = self.allocation.shell.words(argv)
+            default |= self.allocation.shell.variables(
+                self.allocation.address, _sshd_port(container), self.hostfile(), self._declared.mpi_hostfile
+            )
+        result: ContainerToRun = {
             "name": container["name"],
             "argv": argv,
-            "env": {
-                **self.allocation.machine,
-                "HOSTNAME": hostname_of(self.pod),
-                **own,
-                MARKER: self.pod["metadata"]["uid"],
-            },
-            "cwd": container.get("workingDir") or str(default),
+            "env": {**default, **own},
+            "replaceable": sorted(default.keys() - own.keys()),
+            "cwd": self._working_directory(container),
             "mounts": volumes.mounts(
                 {**container, "volumeMounts": wanted_mounts(self.pod, container, self.allocation.tier)},
                 self.volumes,
                 own,
             ),
         }
+        self._add_lifecycle(result, container, ports)
+        return result
+
+    def _add_lifecycle(self, result: ContainerToRun, container: Json, ports: Mapping[int, int]) -> None:
+        """Adds probes, hooks, user, limit and restart policy, where the container has them."""
+        if probes := handlers.probes(container, self.allocation.address, ports):
+            result["probes"] = probes
+        if (post_start := handlers.hook(container, "postStart", self.allocation.address, ports)) is not None:
+            result["postStart"] = post_start
+        if (pre_stop := handlers.hook(container, "preStop", self.allocation.address, ports)) is not None:
+            result["preStop"] = pre_stop
+        if (run_as := users.run_as(self.pod["spec"], container)) is not None:
+            result["runAs"] = run_as
+        if (limit := ((container.get("resources") or {}).get("limits") or {}).get("memory")) is not None:
+            result["memoryLimit"] = parse_quantity(limit).value()
+        if policy := container.get("restartPolicy"):
+            result["restartPolicy"] = policy
+        if rules := container.get("restartPolicyRules"):
+            codes = [rule["exitCodes"] for rule in rules]
+            result["restartOnExitCodes"] = [(code["operator"], code.get("values") or []) for code in codes]
+
+    def _working_directory(self, container: Json) -> str:
+        """The directory that the run asks for, else the container's own, else the node's for such pods. Pods that reach
+        each other have one together.
+        """
+        asked = (self.pod["metadata"].get("annotations") or {}).get(WORKDIR)
+        shell = self.allocation.shell
+        own = self.allocation.directory.work if shell is None else shell.work
+        default = self.allocation.working_directory or own
+        return asked or container.get("workingDir") or str(default)
+
+
+def _sshd_port(container: Json) -> int:
+    """The port that the container's readiness probe asks, where its sshd has to answer."""
+    port = ((container.get("readinessProbe") or {}).get("tcpSocket") or {}).get("port")
+    return port if isinstance(port, int) else SSHD_PORT
 
 
 def _led_to(here: Path, mount_path: str, variables: Mapping[str, str]) -> dict[str, str]:

@@ -8,17 +8,19 @@ container is over.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainwright.embedded.node.crilog import MAX_FILES, rotated
+from trainwright.embedded.node.crilog import rotated
 
 BLOCK = 256 * 1024
-POLL_SECONDS = 0.1
+FIRST_POLL_SECONDS, POLL_SECONDS = 0.005, 0.1
+"""A program that has just started says something soon; one that is silent stays so for a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Output:
         return data
 
 
-async def read(path: Path, options: LogOptions, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
+async def read(path: Path, options: LogOptions, is_over: Callable[[], bool]) -> AsyncGenerator[bytes, None]:
     """The log in pieces. `is_over` says whether the container has ended, so that nothing more will be written. Files
     are read in threads: the disk may be slow, and the node shares its event loop with the API server.
     """
@@ -80,15 +82,18 @@ async def read(path: Path, options: LogOptions, is_over: Callable[[], bool]) -> 
             data = output.of(await asyncio.to_thread(_tail, reader, options.tail_lines, options.since))
             if data:
                 yield data
+        pause = FIRST_POLL_SECONDS
         while not output.is_full:
             records, over = await asyncio.to_thread(next_records)
             if records:
+                pause = FIRST_POLL_SECONDS
                 if data := output.of(records):
                     yield data
             elif over or not options.follow:
                 return
             else:
-                await asyncio.sleep(POLL_SECONDS)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, POLL_SECONDS)
     finally:
         reader.close()
 
@@ -153,7 +158,7 @@ class RecordReader:
         if len(self._files) == 1:
             present = os.fstat(self._files[0])
             newer = []
-            for number in range(MAX_FILES):
+            for number in itertools.count():
                 try:
                     descriptor = os.open(rotated(self._path, number), os.O_RDONLY)
                 except FileNotFoundError:
@@ -178,7 +183,7 @@ class RecordReader:
 def _open_existing(path: Path) -> list[int]:
     """The log's files, oldest first. A rotation in between shows one file twice: it is taken once."""
     found: dict[tuple[int, int], int] = {}
-    for number in range(MAX_FILES):
+    for number in itertools.count():
         try:
             descriptor = os.open(rotated(path, number), os.O_RDONLY)
         except FileNotFoundError:

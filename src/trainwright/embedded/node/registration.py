@@ -8,11 +8,16 @@ from __future__ import annotations
 import logging
 import os
 import platform
+from collections.abc import Collection, Mapping
 
+from trainwright.api.metadata import PartialObjectMetadata
 from trainwright.api.resources import LEASES, NAMESPACES, NODES
 from trainwright.api.times import rfc3339, rfc3339_micro
 from trainwright.client import AlreadyExists, Client, ClientError, NotFound
 from trainwright.controlloop import Clock
+from trainwright.embedded.node import allotment
+from trainwright.embedded.node.devices import Devices
+from trainwright.embedded.node.shapes import NodeShape
 from trainwright.embedded.node.tiers import Tier
 from trainwright.schema.jsonobject import Json
 from trainwright.version import __version__
@@ -24,11 +29,11 @@ LEASE_NAMESPACE = "kube-node-lease"
 LEASE_SECONDS = 120
 RENEW_SECONDS = 30.0
 TIER_ANNOTATION = "trainwright.dev/tier"
-MAX_PODS = 110
-"""kubelet's default."""
+MAX_PODS = 500
+"""More than a kubelet's 110: a pod here costs a few megabytes and no addresses of a network."""
 
 
-def capacity() -> dict[str, str]:
+def capacity(devices: Devices) -> dict[str, str]:
     """The resources of this machine."""
     pages = os.sysconf("SC_PHYS_PAGES") if "SC_PHYS_PAGES" in os.sysconf_names else 0
     memory = pages * os.sysconf("SC_PAGE_SIZE")
@@ -39,6 +44,7 @@ def capacity() -> dict[str, str]:
         "memory": f"{memory // 1024}Ki",
         "ephemeral-storage": f"{disk.f_blocks * disk.f_frsize // 1024}Ki",
         "pods": str(MAX_PODS),
+        **allotment.counts(devices),
     }
 
 
@@ -47,33 +53,33 @@ def _architecture() -> str:
     return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
 
 
-def node_object(name: str, *, tier: Tier) -> Json:
+def node_object(shape: NodeShape, *, tier: Tier) -> Json:
     system = platform.system().lower()
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {
-            "name": name,
+            "name": shape.name,
             "labels": {
-                "kubernetes.io/hostname": name,
+                **shape.labels,
+                "kubernetes.io/hostname": shape.name,
                 "kubernetes.io/os": system,
                 "kubernetes.io/arch": _architecture(),
             },
             "annotations": {TIER_ANNOTATION: tier.name},
         },
-        "spec": {},
+        "spec": {"taints": shape.taints} if shape.taints else {},
     }
 
 
-def node_status(*, tier: Tier, host_address: str, name: str, port: int, now: str) -> Json:
+def node_status(*, tier: Tier, host_address: str, name: str, port: int, now: str, amounts: Mapping[str, str]) -> Json:
     def condition(type: str, status: str, reason: str, message: str) -> Json:
         times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
         return {"type": type, "status": status, "reason": reason, "message": message, **times}
 
-    amounts = capacity()
     return {
-        "capacity": amounts,
-        "allocatable": amounts,
+        "capacity": dict(amounts),
+        "allocatable": dict(amounts),
         "conditions": [
             condition("Ready", "True", "KubeletReady", "the node runs pods as processes of this machine"),
             condition("NamespaceIsolation", "False" if tier.name == "T0" else "True", f"Tier{tier.name}", tier.reason),
@@ -98,15 +104,39 @@ def node_status(*, tier: Tier, host_address: str, name: str, port: int, now: str
     }
 
 
-async def register(client: Client, name: str, *, tier: Tier, host_address: str, port: int, clock: Clock) -> None:
+async def register(
+    client: Client,
+    shape: NodeShape,
+    *,
+    tier: Tier,
+    host_address: str,
+    port: int,
+    clock: Clock,
+    amounts: Mapping[str, str],
+) -> None:
     """Creates the Node, or takes over the one of an earlier process, and writes its address and status."""
-    body = node_object(name, tier=tier)
+    body, name = node_object(shape, tier=tier), shape.name
     try:
         await client.create(NODES, body)
     except AlreadyExists:
-        await client.patch(NODES, {"metadata": body["metadata"]}, name=name)
-    status = node_status(tier=tier, host_address=host_address, name=name, port=port, now=rfc3339(clock.wall()))
+        change: Json = {"metadata": body["metadata"]}
+        if shape.taints:
+            change["spec"] = {"taints": shape.taints}
+        await client.patch(NODES, change, name=name)
+    now = rfc3339(clock.wall())
+    status = node_status(tier=tier, host_address=host_address, name=name, port=port, now=now, amounts=amounts)
     await client.patch(NODES, {"status": status}, name=name, subresource="status")
+
+
+async def forget_others(client: Client, names: Collection[str]) -> None:
+    """Deletes Nodes that this machine was shown as by an earlier process, and is not any more."""
+    listed = await client.list(NODES, decode=PartialObjectMetadata, metadata_only=True)
+    for node in listed.items or ():
+        if node.metadata.annotation(TIER_ANNOTATION) is not None and node.metadata.name not in names:
+            try:
+                await client.delete(NODES, node.metadata.name)
+            except NotFound:
+                pass
 
 
 async def keep_alive(client: Client, name: str, clock: Clock) -> None:

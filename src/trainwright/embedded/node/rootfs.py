@@ -11,16 +11,31 @@ this.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from trainwright.embedded.node import syscalls
 from trainwright.embedded.node.record import Mount
 
 
-def show(mounts: Iterable[Mount], staging: Path) -> None:
-    """Mounts every source at its target. `staging` is an empty directory of the pod, used only for mount points."""
-    resolved: list[Mount] = [{**mount, "target": os.path.realpath(mount["target"])} for mount in mounts]
+class Tree(NamedTuple):
+    """What a container sees: `mounts`, and a tmpfs of its own over each directory in `memory`.
+
+    `staging` is an empty directory of the pod, used only for mount points. `hidden` is a directory of which it sees
+    nothing but `shown`, directories below it; empty for none.
+    """
+
+    mounts: list[Mount]
+    memory: list[str]
+    staging: Path
+    hidden: str = ""
+    shown: list[str] = []  # noqa: RUF012 - never changed
+
+
+def show(tree: Tree) -> None:
+    """Mounts every source at its target."""
+    staging = tree.staging
+    resolved: list[Mount] = [{**mount, "target": os.path.realpath(mount["target"])} for mount in tree.mounts]
     ordered = sorted(
         resolved, key=lambda mount: len(Path(mount["target"]).parts)
     )  # what lies below another mount comes after it
@@ -41,6 +56,23 @@ def show(mounts: Iterable[Mount], staging: Path) -> None:
         syscalls.bind(mount["source"], str(target), read_only=mount["readOnly"])
     if root == staging:
         syscalls.pivot_root(str(staging))
+    if tree.hidden and os.path.isdir(tree.hidden):
+        _hide(tree.hidden, tree.shown)
+    for directory in filter(os.path.isdir, tree.memory):
+        syscalls.mount("tmpfs", directory, "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, "mode=1777")
+
+
+def _hide(directory: str, shown: list[str]) -> None:
+    """Mounts an empty tmpfs over the directory, and binds into it what is to be seen.
+
+    Files that are made there later, by whomever, stay hidden too. Without capabilities nobody inside can undo it.
+    """
+    opened = [(path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path in sorted(shown) if os.path.isdir(path)]
+    syscalls.mount("tmpfs", directory, "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, "mode=755")
+    for path, descriptor in opened:
+        os.makedirs(path, exist_ok=True)
+        syscalls.bind(f"/proc/self/fd/{descriptor}", path)
+        os.close(descriptor)
 
 
 def _gaps(mounts: list[Mount]) -> set[Path]:

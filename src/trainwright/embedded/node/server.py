@@ -1,24 +1,32 @@
-"""The node's HTTPS endpoint: the part of a kubelet's API that the API server uses, which is container logs.
+"""The node's HTTPS endpoint: the part of a kubelet's API that the API server uses: container logs, and streams.
 
 In: `GET /containerLogs/{namespace}/{pod}/{container}` with the options of `kubectl logs` and the token that node and
 API server share. Out: the container's bytes. Errors are plain text in a kubelet's words; the API server turns them
-into a Status.
+into a Status. `streamserver` has exec, attach and port-forward. `GET /usage` says what containers use (`usage`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import hmac
+import json
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
-
-from aiohttp import web
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from dataclasses import asdict
+from types import TracebackType
+from urllib.parse import parse_qsl, unquote
 
 from trainwright.api.times import rfc3339_nano, seconds_of
 from trainwright.embedded.node import logs
 from trainwright.embedded.node.logs import LogOptions
 from trainwright.embedded.node.record import ContainerRecord, PodDirectory
+from trainwright.embedded.node.streamserver import PATHS, StreamServer
+from trainwright.embedded.node.usage import Keeper, Meter, Owner
+from trainwright.http.request import Request
+from trainwright.http.response import JSON, ConnectionSink, Response, StreamedResponse, UpgradedResponse, text
+from trainwright.http.server import Server
 
 FindPod = Callable[[str, str], PodDirectory | None]
 """Returns the directory of the pod that has this namespace and name now."""
@@ -66,65 +74,87 @@ def _is_true(query: Mapping[str, str], name: str) -> bool:
 class NodeServer:
     """Serves on loopback, at `port`, from `async with` on."""
 
-    def __init__(self, find: FindPod, *, token: str, tls: ssl.SSLContext | None, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self,
+        find: FindPod,
+        *,
+        token: str,
+        tls: ssl.SSLContext | None,
+        host: str = "127.0.0.1",
+        keepers: Callable[[], Mapping[Owner, Keeper]] = dict,
+    ) -> None:
         self._find = find
-        self._token = token
-        self._tls = tls
-        self._host = host
-        self.port = 0
-        application = web.Application(middlewares=[self._authenticate])
-        application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._logs)
-        application.router.add_get("/healthz", self._healthz)
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+        self._streams = StreamServer(find)
+        self._meter = Meter(keepers)
+        self._token = token.encode()
+        self._server = Server(self._answer, (host, 0), tls, shutdown_seconds=1.0)
+
+    @property
+    def port(self) -> int:
+        return self._server.port
 
     async def __aenter__(self) -> NodeServer:
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, 0, ssl_context=self._tls)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        await self._server.__aenter__()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self._runner.cleanup()
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._server.__aexit__(kind, error, trace)
 
-    @web.middleware
-    async def _authenticate(
-        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
+    async def _answer(self, request: Request) -> Response | StreamedResponse | UpgradedResponse:
         shown = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        if not hmac.compare_digest(shown.encode(), self._token.encode()):
-            return web.Response(status=401, text="Unauthorized\n")
-        return await handler(request)
+        if not hmac.compare_digest(shown.encode(errors="replace"), self._token):
+            return text("Unauthorized\n", 401)
+        parts = [unquote(part) for part in request.target.partition("?")[0].split("/")[1:]]
+        if parts == ["healthz"]:
+            return text("ok")
+        if parts == ["usage"]:
+            return await self._usage()
+        if parts[0] in PATHS and len(parts) == 4 - (parts[0] == "portForward"):
+            return await self._streams.answer(request, parts)
+        if len(parts) != 4 or parts[0] != "containerLogs":
+            return text("404: Not Found", 404)
+        if request.method not in ("GET", "HEAD"):
+            return text("405: Method Not Allowed", 405)
+        query = dict(reversed(parse_qsl(request.query, keep_blank_values=True)))
+        return await self._logs(parts[1], parts[2], parts[3], query)
 
-    async def _healthz(self, _: web.Request) -> web.Response:
-        return web.Response(text="ok")
+    async def _usage(self) -> Response:
+        """What each container and the machine use, in a form of our own, for the API server."""
+        try:
+            report = await self._meter.report()
+        except OSError as error:
+            return text(f"the usage of this machine cannot be read: {error}", 503)
+        containers = [
+            {"pod": pod, "name": name, "usage": asdict(usage)} for (pod, name), usage in report.containers.items()
+        ]
+        body = {"at": report.at, "window": report.window, "machine": asdict(report.machine), "containers": containers}
+        return Response(200, json.dumps(body).encode(), JSON)
 
-    async def _logs(self, request: web.Request) -> web.StreamResponse:
-        namespace, name, container = (request.match_info[part] for part in ("namespace", "pod", "container"))
+    async def _logs(
+        self, namespace: str, name: str, container: str, query: Mapping[str, str]
+    ) -> Response | StreamedResponse:
         directory = self._find(namespace, name)
         if directory is None:
-            return web.Response(status=404, text=f'pod "{name}" is not running on this node')
+            return text(f'pod "{name}" is not running on this node', 404)
         try:
-            options = options_of(request.query, time.time())
-            previous = _is_true(request.query, "previous")
+            options = options_of(query, time.time())
+            previous = _is_true(query, "previous")
             restart = await asyncio.to_thread(_instance, directory, container, name, previous=previous)
         except BadOption as error:
-            return web.Response(status=400, text=str(error))
-        response = web.StreamResponse(headers={"Content-Type": "text/plain"})
-        response.enable_chunked_encoding()
-        await response.prepare(request)
+            return text(str(error), 400)
 
         def is_over() -> bool:
             found = _container(directory, container)
             return found is None or found["restartCount"] > restart or "running" not in found["state"]
 
-        try:
-            async for data in logs.read(directory.log(container, restart), options, is_over):
-                await response.write(data)
-            await response.write_eof()
-        except (ConnectionResetError, ConnectionError):
-            pass  # the client closed the connection
-        return response
+        async def send(sink: ConnectionSink) -> None:
+            async with aclosing(logs.read(directory.log(container, restart), options, is_over)) as pieces:
+                async for data in pieces:
+                    await sink.send(data)
+
+        return StreamedResponse(send, "text/plain")
 
 
 def _container(directory: PodDirectory, container: str) -> ContainerRecord | None:

@@ -30,12 +30,16 @@ class Reporter:
         init = self._container_statuses(spec.get("initContainers") or (), record["initContainers"], init=True)
         main = self._container_statuses(spec["containers"], record["containers"], init=False)
         phase = _phase(spec, record)
-        initialized = all(_succeeded(c["state"]) for c in record["initContainers"].values())
-        ready = phase == "Running" and all(c["ready"] for c in record["containers"].values())
+        initialized = all(_is_through(c, record) for c in spec.get("initContainers") or ())
+        sidecars = [record["initContainers"][c["name"]] for c in spec.get("initContainers") or () if is_sidecar(c)]
+        ready = phase == "Running" and all(c["ready"] for c in (*record["containers"].values(), *sidecars))
         over = (
             {"reason": "PodCompleted"} if phase == "Succeeded" else {"reason": "PodFailed"} if phase == "Failed" else {}
         )
-        why_not = over or {"reason": "ContainersNotReady", "message": _unready(main)}
+        why_not = over or {
+            "reason": "ContainersNotReady",
+            "message": _unready([*main, *(s for s in init if s["name"] in _sidecars(spec))]),
+        }
         not_initialized = {"reason": "ContainersNotInitialized", "message": _incomplete(init)}
         conditions = [
             ("PodReadyToStartContainers", phase not in ("Succeeded", "Failed"), {}),
@@ -104,14 +108,31 @@ class Reporter:
                 "name": container["name"],
                 "image": container.get("image", ""),
                 "imageID": "",
-                "ready": _succeeded(record["state"]) if init else record["ready"],
+                "ready": _succeeded(record["state"]) if init and not is_sidecar(container) else record["ready"],
                 "restartCount": record["restartCount"],
-                "started": "running" in record["state"],
+                "started": record.get("started", "running" in record["state"]),
                 "state": record["state"],
                 "lastState": record["lastState"],
             }
             statuses.append(status)
         return statuses
+
+
+def is_sidecar(container: Json) -> bool:
+    """Whether an init container is a sidecar."""
+    return container.get("restartPolicy") == "Always"
+
+
+def _sidecars(spec: Json) -> set[str]:
+    return {container["name"] for container in spec.get("initContainers") or () if is_sidecar(container)}
+
+
+def _is_through(container: Json, record: PodRecord) -> bool:
+    """Whether an init container lets the next one start: it has succeeded, or is a sidecar that has started."""
+    found = record["initContainers"][container["name"]]
+    if is_sidecar(container):  # one that is being restarted has started before
+        return bool(found.get("started") or found["lastState"])
+    return _succeeded(found["state"])
 
 
 def _never_run(state: Json) -> ContainerRecord:
@@ -147,7 +168,7 @@ def _lost(record: PodRecord, now: str) -> PodRecord:
         }
         if started := state.get("running", {}).get("startedAt"):
             ended["startedAt"] = started
-        return {**container, "state": {"terminated": ended}, "ready": False}
+        return {**container, "state": {"terminated": ended}, "ready": False, "started": False}
 
     return {
         **record,
@@ -175,6 +196,13 @@ def _conditions(pod: Json, wanted: list[tuple[str, bool, Json]], now: str) -> li
         changed = now if before is None or before["status"] != status else before["lastTransitionTime"]
         result.append({"type": name, "status": status, "lastTransitionTime": changed, **why})
     return result + list(present.values())
+
+
+def with_condition(conditions: list[Json], wanted: tuple[str, bool, Json], now: str) -> list[Json]:
+    """The conditions with this one in its place, or at the end."""
+    pod: Json = {"status": {"conditions": conditions}}
+    [made] = [one for one in _conditions(pod, [wanted], now) if one["type"] == wanted[0]]
+    return [one for one in conditions if one["type"] != wanted[0]] + [made]
 
 
 def qos_class(spec: Json) -> str:

@@ -12,6 +12,7 @@ megabytes and fifty milliseconds.
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import selectors
@@ -23,24 +24,31 @@ from pathlib import Path
 
 from trainwright.embedded.node import identity, keeper, syscalls
 from trainwright.embedded.node.container import Container
-from trainwright.embedded.node.record import ContainerRecord, PodDirectory, PodRecord, PodToRun, now
-
-BACK_OFF_SECONDS = 1.0
-"""The first back-off before a container is restarted; it doubles each time. A kubelet's is 10 s, or 1 s with its
-feature gate ReduceDefaultCrashLoopBackOffDecay, which suits a machine with one user."""
-
-MAX_BACK_OFF_SECONDS = 60.0
+from trainwright.embedded.node.execsocket import ExecSocket
+from trainwright.embedded.node.journal import Journal
+from trainwright.embedded.node.record import (
+    RECORD_VERSION,
+    ContainerRecord,
+    ContainerToRun,
+    PodDirectory,
+    PodRecord,
+    PodToRun,
+    now,
+)
 
 FLUSH_SECONDS = 0.5
 """How long an unfinished line of output is held back before it is logged as a part."""
 
-KEEPER_SECONDS = 1.0
-"""How long a keeper has to kill its container before it is killed itself, which ends the container too."""
+RETRY_SECONDS = 1.0
+"""How often a record that could not be written is tried again."""
+
+SIDECAR_SECONDS = 2.0
+"""What is left at least for sidecars when the other containers used up the grace period."""
 
 
 class Supervisor:
-    """Runs a pod: init containers one after the other, then all containers, restarts by policy, termination when
-    asked.
+    """Runs a pod: init containers one after the other, sidecars among them, then all containers; restarts by policy;
+    ends the pod when it was asked to, or when its containers are finished: sidecars last, in reverse order.
     """
 
     def __init__(self, directory: PodDirectory, pod: PodToRun) -> None:
@@ -49,11 +57,18 @@ class Supervisor:
         self.directory = directory
         self.pod = pod
         self.selector = selectors.DefaultSelector()
-        self.init_containers = [Container(spec, pod, directory, self.selector) for spec in pod["initContainers"]]
-        self.containers = [Container(spec, pod, directory, self.selector) for spec in pod["containers"]]
+        self.journal = Journal()
+        self.init_containers = [self._container(spec, init=True) for spec in pod["initContainers"]]
+        self.containers = [self._container(spec, init=False) for spec in pod["containers"]]
+        self.everyone = (*self.init_containers, *self.containers)
         self.kill_at: float | None = None
+        self._grace = float("inf")
         self._asked_to_end = False
+        self._has_initialized = False
+        self._written: PodRecord | None = None
+        self._retry_at: float | None = None
         self._record: PodRecord = {
+            "version": RECORD_VERSION,
             "uid": pod["uid"],
             "supervisor": list(me),
             "startedAt": now(),
@@ -62,12 +77,17 @@ class Supervisor:
             "done": False,
         }
 
+    def _container(self, spec: ContainerToRun, *, init: bool) -> Container:
+        return Container(spec, self.pod, self.directory, self.selector, self.journal, init=init)
+
     def begin(self) -> None:
         """Installs signal handlers and writes the first record: from here on the pod can be terminated."""
         self._listen_to_signals()
-        for waiting in (*self.init_containers, *self.containers):
+        self._exec_socket = ExecSocket(self.directory.path, self._named, self.selector)
+        for waiting in self.everyone:
             waiting.wait("PodInitializing" if self.init_containers else "ContainerCreating")
-        self._write_record()
+        if not self._write_record():
+            raise OSError(errno.ENOSPC, f"{self.directory.path}: the record could not be written")
 
     def run(self) -> None:
         if self.directory.grace_period() is not None:
@@ -81,9 +101,11 @@ class Supervisor:
                 callback: Callable[[], None] = key.data
                 callback()
             self._keep_deadlines()
+            self._exec_socket.advance()
         keeper.kill_descendants()
-        self._record["done"] = True
-        self._write_record()
+        self._record = {**self._record, "done": True}
+        while not self._write_record():
+            time.sleep(RETRY_SECONDS)
 
     def _listen_to_signals(self) -> None:
         reader, writer = os.pipe()
@@ -104,91 +126,104 @@ class Supervisor:
                 break
             if pid == 0:
                 break
-            for container in (*self.init_containers, *self.containers):
-                container.keeper_ended(pid)
+            for container in self.everyone:
+                container.child_ended(pid)
+            self._exec_socket.ended(pid)
+
+    def _named(self, name: str) -> Container | None:
+        return next((found for found in self.everyone if found.name == name), None)
 
     def _advance(self) -> None:
-        """Starts the containers that may start now, and begins the termination if it was asked for."""
+        """Starts the containers that may start now, and ends the pod if that was asked for or its work is done."""
         if self._asked_to_end:
             self._asked_to_end = False
             self._terminate(self.directory.grace_period())
+        if self.kill_at is None and self._is_finished():
+            self._terminate(None)
         if self.kill_at is not None:
+            self._end_in_order()
             return
         for container in self.init_containers:
-            if not container.has_succeeded:
-                self._start_by_policy(container, init=True)
+            if container.is_sidecar or not container.has_succeeded:
+                container.start_when_due()
+            if not self._has_initialized and not _lets_others_start(container):
                 return
+        self._has_initialized = True
         for container in self.containers:
-            self._start_by_policy(container, init=False)
+            container.start_when_due()
 
-    def _start_by_policy(self, container: Container, *, init: bool) -> None:
-        """Starts a container that never ran, or restarts it when the policy says so and its back-off is over."""
-        if container.is_running:
-            return
-        if container.has_run:
-            policy = self.pod["restartPolicy"]
-            # An init container that succeeded is finished under every policy.
-            if policy == "Never" or (container.has_succeeded and (init or policy == "OnFailure")):
-                return
-            if container.start_at is None:
-                back_off = min(BACK_OFF_SECONDS * 2**container.restart_count, MAX_BACK_OFF_SECONDS)
-                container.back_off(back_off)
-            assert container.start_at is not None
-            if time.monotonic() < container.start_at:
-                return
-        container.start()
+    def _is_finished(self) -> bool:
+        """Whether nothing is left to run but sidecars: all containers are finished, or an init container failed."""
+        if any(container.has_failed for container in self.init_containers if not container.is_sidecar):
+            return True
+        return all(container.is_finished for container in self.containers)
 
     def _terminate(self, grace_period: float | None) -> None:
         grace = self.pod["terminationGracePeriodSeconds"] if grace_period is None else grace_period
-        first = self.kill_at is None
+        self._grace = min(self._grace, grace)
         kill_at = time.monotonic() + grace
         self.kill_at = kill_at if self.kill_at is None else min(self.kill_at, kill_at)
-        if first:
-            for container in (*self.init_containers, *self.containers):
-                container.terminate()
+
+    def _end_in_order(self) -> None:
+        """Ends the containers; when they have ended, the sidecars, the last one first."""
+        assert self.kill_at is not None
+        others = [container for container in self.everyone if not container.is_sidecar]
+        for container in others:
+            container.end(self.kill_at)
+        if any(container.is_running for container in others):
+            return
+        for sidecar in reversed(self.init_containers):
+            if sidecar.is_sidecar and sidecar.is_running:
+                if not sidecar.is_being_ended:
+                    self.kill_at = max(self.kill_at, time.monotonic() + min(self._grace, SIDECAR_SECONDS))
+                sidecar.end(self.kill_at)
+                return
 
     def _keep_deadlines(self) -> None:
         present = time.monotonic()
-        for container in (*self.init_containers, *self.containers):
-            container.flush_output(older_than=present - FLUSH_SECONDS)
-            if self.kill_at is not None and present >= self.kill_at:
-                container.kill(keeper_too=present >= self.kill_at + KEEPER_SECONDS)
+        for container in self.everyone:
+            container.keep_deadlines(present, flush_before=present - FLUSH_SECONDS)
 
     def _seconds_to_wait(self) -> float | None:
-        """Seconds until the next deadline: an unfinished line, a back-off, the end of the grace period. None: there is
-        no deadline.
+        """Seconds until something is due: an unfinished line, a back-off, a probe, the end of the grace period. None:
+        nothing is.
         """
-        everyone = (*self.init_containers, *self.containers)
-        deadlines = [at + FLUSH_SECONDS for container in everyone if (at := container.unfinished_since) is not None]
-        if self.kill_at is None:
-            deadlines += [at for container in everyone if (at := container.start_at) is not None]
-        else:
-            overdue = time.monotonic() >= self.kill_at
-            deadlines.append(self.kill_at + KEEPER_SECONDS if overdue else self.kill_at)
+        deadlines = [at for container in self.everyone for at in container.deadlines(FLUSH_SECONDS)]
+        deadlines += [] if self._retry_at is None else [self._retry_at]
         return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
 
     def _is_over(self) -> bool:
-        everyone = (*self.init_containers, *self.containers)
-        if any(container.is_running for container in everyone):
+        if any(container.is_running for container in self.everyone):
             return False
-        if self.kill_at is not None:
-            return True
-        policy = self.pod["restartPolicy"]
-        if policy == "Never" and any(container.has_failed for container in self.init_containers):
-            return True
-        if policy == "Always":
-            return False
-        return all(c.has_run and (policy == "Never" or c.has_succeeded) for c in self.containers)
+        return self.kill_at is not None or self._is_finished()
 
-    def _write_record(self) -> None:
+    def _write_record(self) -> bool:
+        """Writes the record if it has changed. A full disk is no reason to end: then it is tried again. False: it has
+        to be.
+        """
         init: dict[str, ContainerRecord] = {c.name: c.record() for c in self.init_containers}
         main: dict[str, ContainerRecord] = {c.name: c.record() for c in self.containers}
-        done = self._record["done"]
-        if not done and init == self._record["initContainers"] and main == self._record["containers"]:
-            return
-        self._record = {**self._record, "initContainers": init, "containers": main}
-        self.directory.write_record(self._record)
+        record: PodRecord = {**self._record, "initContainers": init, "containers": main}
+        if happenings := self.journal.entries:
+            record["happenings"] = happenings
+        if record == self._written:
+            return True
+        self._record = record
+        try:
+            self.directory.write_record(record)
+        except OSError:
+            if not self.directory.path.exists():  # removed by force: nobody will read it
+                return True
+            self._retry_at = time.monotonic() + RETRY_SECONDS
+            return False
+        self._written, self._retry_at = record, None
         notify(self.pod)
+        return True
+
+
+def _lets_others_start(container: Container) -> bool:
+    """Whether the containers after this init container may start."""
+    return container.health.started if container.is_sidecar else container.has_succeeded
 
 
 def notify(pod: PodToRun) -> None:
@@ -227,6 +262,8 @@ def main(path: str) -> int:
         syscalls.become_subreaper()
     gc.collect()
     gc.freeze()
+    if cpus := pod.get("cpus"):
+        os.sched_setaffinity(0, cpus)  # and so are all that it starts
     supervisor = Supervisor(directory, pod)
     supervisor.begin()
     os.close(recorded_end)

@@ -6,26 +6,22 @@ are its message. `notes` are about limits and hardening: the pod runs, and an ev
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
+from trainwright.embedded.node import users
 from trainwright.embedded.node.declarations import declared
 from trainwright.embedded.node.tiers import Tier
 from trainwright.schema.jsonobject import Json
 
-VOLUME_KINDS = frozenset({"emptyDir", "configMap", "secret", "downwardAPI", "projected", "hostPath"})
+VOLUME_KINDS = frozenset(
+    {"emptyDir", "configMap", "secret", "downwardAPI", "projected", "hostPath", "persistentVolumeClaim", "ephemeral"}
+)
 PROJECTED_KINDS = frozenset({"configMap", "secret", "downwardAPI", "serviceAccountToken"})
 
 SERVICE_ACCOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 _CONTAINER_FIELDS = {
-    "livenessProbe": "liveness probes are",
-    "readinessProbe": "readiness probes are",
-    "startupProbe": "startup probes are",
-    "lifecycle": "lifecycle hooks are",
     "volumeDevices": "block devices are",
-    "restartPolicy": "sidecars and restart policies of a single container are",
-    "restartPolicyRules": "restart rules of a single container are",
     "stdin": "standard input is",
     "tty": "terminals are",
 }
@@ -47,13 +43,27 @@ def _refusals(pod: Json, tier: Tier) -> Iterator[str]:
         for field, what in _CONTAINER_FIELDS.items():
             if container.get(field):
                 yield f"container {name}: {what} not supported by the local node yet"
+        yield from _handlers(container)
         yield from _mounts(pod, container, tier)
-        yield from _user(f"container {name}", container.get("securityContext") or {})
-    yield from _user("the pod", spec.get("securityContext") or {})
+        yield from users.refusals(spec, container, tier)
     for volume in spec.get("volumes") or ():
         yield from _volume(volume)
     if spec.get("ephemeralContainers"):
         yield "ephemeral containers are not supported by the local node yet"
+
+
+def _handlers(container: Json) -> Iterator[str]:
+    """Refuses what probes and hooks cannot do here."""
+    hooks = {**(container.get("lifecycle") or {})}
+    if hooks.pop("stopSignal", None):
+        yield f"container {container['name']}: lifecycle.stopSignal is not supported by the local node yet"
+    probes = {name: container.get(name) for name in ("startupProbe", "readinessProbe", "livenessProbe")}
+    for name, handler in {**probes, **hooks}.items():
+        if (handler or {}).get("grpc"):
+            yield f"container {container['name']}: {name}.grpc is not supported by the local node yet"
+    for rule in container.get("restartPolicyRules") or ():
+        if rule.get("action") != "Restart":
+            yield f"container {container['name']}: the restart rule {rule.get('action')} is not supported yet"
 
 
 def _mounts(pod: Json, container: Json, tier: Tier) -> Iterator[str]:
@@ -92,20 +102,18 @@ def _volume(volume: Json) -> Iterator[str]:
                 yield f"volume {volume['name']}: {projected} is not supported in projected volumes yet"
 
 
-def _user(where: str, security: Json) -> Iterator[str]:
-    """Refuses other users: the user is part of what a command does (ssh refuses keys of other users, for example)."""
-    for field, mine in (("runAsUser", os.geteuid()), ("runAsGroup", os.getegid())):
-        asked = security.get(field)
-        if asked is not None and asked != mine:
-            yield f"{where}: {field} {asked} is not supported by the local node: processes run as {mine}"
-
-
 def notes(pod: Json, tier: Tier) -> list[str]:
     """The fields that have no effect here: images, limits, volumes, hardening."""
     containers = (pod["spec"].get("initContainers") or []) + pod["spec"]["containers"]
     result = ["images are not pulled: commands run from this machine"]
-    if any((container.get("resources") or {}).get("limits") for container in containers):
-        result.append("resource limits are not enforced")
+    limits = [(container.get("resources") or {}).get("limits") or {} for container in containers]
+    if any("cpu" in limit for limit in limits):
+        result.append("the CPU limit is kept by giving the pod that many whole CPUs")
+    if any("memory" in limit for limit in limits):
+        result.append("the memory limit is watched every second, and not enforced by the kernel")
+    groups = {"fsGroup", "supplementalGroups"} & set(pod["spec"].get("securityContext") or ())
+    if groups:
+        result.append(f"securityContext has no effect in: {', '.join(sorted(groups))}")
     replaced = {mount["name"] for container in containers for mount in replaced_mounts(pod, container, tier)}
     for volume in sorted(replaced):
         result.append(f"volume {volume} is not mounted: variables that name a path in it lead to its files")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+from collections.abc import Sequence
 from functools import cache
 
 CLONE_NEWNS = 0x00020000
@@ -29,6 +30,7 @@ MS_PRIVATE = 0x40000
 MNT_DETACH = 0x2
 
 PR_SET_PDEATHSIG = 1
+PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 
 # A remount in a user namespace must keep the flags the mount was made with: the kernel locks them.
@@ -55,19 +57,45 @@ def become_subreaper() -> None:
     prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
-def unshare(*, user: bool, pid: bool) -> None:
+def unshare(*, user: bool, pid: bool, run_as: Sequence[int] | None = None) -> None:
     """Gives the caller mount and UTS namespaces of its own, and on request a user namespace, and a PID namespace for
     its children.
+
+    `run_as` are the uid and gid that the caller has inside its user namespace; by default those it has outside.
     """
     uid, gid = os.geteuid(), os.getegid()
+    inner_uid, inner_gid = run_as or (uid, gid)
     flags = CLONE_NEWNS | CLONE_NEWUTS | (CLONE_NEWUSER if user else 0) | (CLONE_NEWPID if pid else 0)
     _check(_libc().unshare(flags), "unshare")
     if user:
         _write("/proc/self/setgroups", "deny")
-        _write("/proc/self/uid_map", f"{uid} {uid} 1")
-        _write("/proc/self/gid_map", f"{gid} {gid} 1")
+        _write("/proc/self/uid_map", f"{inner_uid} {uid} 1")
+        _write("/proc/self/gid_map", f"{inner_gid} {gid} 1")
     # Mounts made from here on must not propagate to the machine.
     mount(None, "/", None, MS_REC | MS_PRIVATE)
+
+
+def drop_capabilities() -> None:
+    """What the caller executes from now on has no capabilities, even as user 0 of its user namespace."""
+    for capability in range(64):
+        try:
+            prctl(PR_CAPBSET_DROP, capability)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # no such capability
+                raise
+            return
+
+
+def enter(pid: int, *, user: bool, pid_namespace: bool) -> None:
+    """Moves the caller, which must have one thread, into the namespaces that `unshare` gave to process `pid`; its
+    children into the PID namespace of that process's children.
+    """
+    names = ["user"] * user + ["uts"] + ["pid_for_children"] * pid_namespace + ["mnt"]
+    # All are opened before the first is entered: afterwards /proc may be another one.
+    opened = [(name, os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)) for name in names]
+    for name, descriptor in opened:
+        _check(_libc().setns(descriptor, 0), f"setns {name}")
+        os.close(descriptor)
 
 
 def _write(path: str, text: str) -> None:

@@ -23,11 +23,20 @@ Name = Literal["T0", "T1"]
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """The isolation that pods get. `reason` says why it is not more; the Node's status shows it."""
+    """The isolation that pods get. `reason` says why it is not more; the Node's status shows it.
+
+    `other_users`: containers whose user is not the caller get a user namespace, which others do not need.
+    """
 
     name: Name
     isolation: Isolation
     reason: str
+    other_users: bool = False
+
+    @property
+    def maps_users(self) -> bool:
+        """Whether a container's user can be another than the caller."""
+        return self.isolation["mount"] and (self.isolation["user"] or self.other_users)
 
 
 T0_ISOLATION: Isolation = {"user": False, "mount": False, "pid": False}
@@ -62,7 +71,9 @@ def try_all() -> Tier:
             isolation: Isolation = {"user": user, "mount": True, "pid": pid}
             problem = _try(isolation)
             if problem is None:
-                return Tier("T1", isolation, refusal or "all namespaces that tier T1 uses are allowed")
+                other_users = user or _try({**isolation, "user": True}) is None
+                said = refusal or "all namespaces that tier T1 uses are allowed"
+                return Tier("T1", isolation, said, other_users)
             refusal = problem
     return plain(f"namespaces are not allowed here ({refusal}): pods are plain processes")
 

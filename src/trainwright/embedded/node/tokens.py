@@ -155,6 +155,7 @@ def account_of(pod: Json) -> str:
 
 def _replace(path: Path, text: str, mode: int) -> None:
     """Replaces the file. The pod sees the new one, because the directory is mounted and not the file."""
+    path = path.resolve()  # through the link that leads to the volume's present files
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_text(text)

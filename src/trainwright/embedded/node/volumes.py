@@ -8,6 +8,8 @@ Invariant: no file name from a ConfigMap, Secret, `items` path or subPath leads 
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,11 +46,25 @@ def volumes(pod: Json, directory: Path, sources: Sources, facts: Facts, tokens: 
         if host_path := volume.get("hostPath"):
             found[name] = _host_path(name, host_path)
             continue
+        if name in sources.directories:
+            found[name] = Volume(sources.directories[name])
+            continue
         files: dict[str, File] = {}
         for source, mode in _file_sources(volume):
             files.update(_files(source, mode, name, pod, sources, facts, tokens))
         found[name] = Volume(directory / name, files)
     return found
+
+
+def has_own_files(volume: Json) -> bool:
+    """Whether the volume has files that the node writes."""
+    return bool(_file_sources(volume))
+
+
+def has_files(pod: Json) -> bool:
+    """Whether a volume of the pod has files from ConfigMaps or Secrets, which may change while it runs."""
+    sources = (source for volume in pod["spec"].get("volumes") or () for source, _ in _file_sources(volume))
+    return any(source.get("configMap") or source.get("secret") for source in sources)
 
 
 def _host_path(name: str, host_path: Json) -> Volume:
@@ -130,16 +146,46 @@ def mounts(container: Json, found: Mapping[str, Volume], variables: Mapping[str,
     return result
 
 
+DATA = "..data"
+
+
+def replace_files(volume: Path, files: Mapping[str, File]) -> None:
+    """Gives a volume these files, all at one moment, in a kubelet's layout.
+
+    The files lie in a directory of their own, to which the link `..data` leads, and every name in the volume is a link
+    through `..data`. To replace them is to replace that one link.
+    """
+    volume.mkdir(parents=True, exist_ok=True)
+    before = os.readlink(volume / DATA) if (volume / DATA).is_symlink() else None
+    directory = Path(tempfile.mkdtemp(prefix="..", dir=volume))
+    directory.chmod(0o755)
+    for name, file in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(file.content)
+        path.chmod(file.mode)
+    new = volume / "..data_tmp"
+    new.unlink(missing_ok=True)
+    new.symlink_to(directory.name)
+    os.replace(new, volume / DATA)
+    wanted = {Path(name).parts[0] for name in files}
+    for name in wanted:
+        if not (volume / name).is_symlink():
+            (volume / name).symlink_to(f"{DATA}/{name}")
+    for entry in os.scandir(volume):
+        if entry.is_symlink() and not entry.name.startswith("..") and entry.name not in wanted:
+            os.unlink(entry.path)
+    if before is not None:
+        shutil.rmtree(volume / before, ignore_errors=True)
+
+
 def write(found: Mapping[str, Volume], mounted: list[Mount]) -> None:
     """Makes the directories and files. A subPath that does not exist becomes a directory, as with a kubelet."""
     for volume in found.values():
         if volume.make:
             volume.path.mkdir(parents=True, exist_ok=True)
-        for name, file in volume.files.items():
-            path = volume.path / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(file.content)
-            path.chmod(file.mode)
+        if volume.files:
+            replace_files(volume.path, volume.files)
     for mount in mounted:
         source = Path(mount["source"])
         if not source.exists():

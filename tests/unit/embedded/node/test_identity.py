@@ -1,22 +1,22 @@
-"""A process is who it is by pid, start time and boot, never by pid alone."""
+"""A process is identified by pid, start time and boot, never by the pid alone."""
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from selfcheck.leftovers import Processes
 from trainwright.embedded.node import identity
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
-def test_a_live_process_is_known_and_a_dead_one_is_not() -> None:
-    process = subprocess.Popen(["sleep", "60"])
+def test_a_live_process_is_known_and_a_dead_one_is_not(processes: Processes) -> None:
+    process = processes.start(["sleep", "60"])
     found = identity.of(process.pid)
     assert found is not None
     assert identity.is_alive(found)
@@ -26,8 +26,8 @@ def test_a_live_process_is_known_and_a_dead_one_is_not() -> None:
     assert not identity.send_signal(found, signal.SIGKILL)
 
 
-def test_a_zombie_is_dead() -> None:
-    process = subprocess.Popen(["true"])
+def test_a_zombie_is_dead(processes: Processes) -> None:
+    process = processes.start(["true"])
     found = identity.of(process.pid)
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     assert identity.start_time(process.pid) is None
@@ -35,17 +35,13 @@ def test_a_zombie_is_dead() -> None:
     assert found is None or not identity.is_alive(found)
 
 
-def test_another_process_with_the_same_pid_is_never_signalled() -> None:
-    process = subprocess.Popen(["sleep", "60"])
-    try:
-        mine = identity.of(process.pid)
-        assert mine is not None
-        assert not identity.send_signal(mine._replace(start="1"), signal.SIGKILL)
-        assert not identity.send_signal(mine._replace(boot="another boot"), signal.SIGKILL)
-        assert process.poll() is None
-    finally:
-        process.kill()
-        process.wait()
+def test_another_process_with_the_same_pid_is_never_signalled(processes: Processes) -> None:
+    process = processes.start(["sleep", "60"])
+    mine = identity.of(process.pid)
+    assert mine is not None
+    assert not identity.send_signal(mine._replace(start="1"), signal.SIGKILL)
+    assert not identity.send_signal(mine._replace(boot="another boot"), signal.SIGKILL)
+    assert process.poll() is None
 
 
 @linux_only

@@ -1,4 +1,4 @@
-"""From a pod to what its supervisor runs, and what is refused instead."""
+"""The launch of a pod: the command that its supervisor gets, and the pods that are refused."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from trainwright.embedded.node import support, volumes
 from trainwright.embedded.node.environment import Facts, Sources, Unresolved
 from trainwright.embedded.node.launch import Allocation, Launch, hostname_of, machine_variables
 from trainwright.embedded.node.record import PodDirectory
+from trainwright.embedded.node.runs import RunOfPod
 from trainwright.embedded.node.tiers import T0_ISOLATION, Tier
 
 T1 = Tier("T1", {"user": True, "mount": True, "pid": True}, "all allowed")
@@ -34,6 +35,7 @@ def launch(
     tier: Tier = T1,
     sources: Sources | None = None,
     tokens: dict[str, str] | None = None,
+    run: RunOfPod | None = None,
 ) -> Launch:
     address = "127.64.0.1" if tier is T1 else "127.0.0.1"
     allocation = Allocation(
@@ -43,6 +45,7 @@ def launch(
         facts=Facts(address, "127.0.0.1", {}),
         machine={"PATH": "/bin"},
         notify=directory / "changes",
+        run=run,
     )
     return Launch(of, allocation, sources or Sources(), tokens or {})
 
@@ -142,19 +145,32 @@ def test_a_host_path_must_be_there(tmp_path: Path) -> None:
     [
         ({"container": {"command": None}}, "no image to take a default command from: set command"),
         ({"container": {"command": None, "args": ["x"]}}, "no image to take an entry point for args from: set command"),
-        ({"container": {"livenessProbe": {"exec": {}}}}, "liveness probes are not supported by the local node yet"),
+        ({"container": {"livenessProbe": {"grpc": {"port": 1}}}}, "livenessProbe.grpc is not supported"),
         (
-            {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}]},
-            "persistentVolumeClaim volumes are not",
+            {"volumes": [{"name": "v", "nfs": {"server": "x", "path": "/"}}]},
+            "nfs volumes are not",
         ),
-        ({"securityContext": {"runAsUser": 4242}}, "runAsUser 4242 is not supported by the local node"),
-        ({"initContainers": [{"name": "s", "command": ["x"], "restartPolicy": "Always"}]}, "sidecars"),
+        (
+            {"securityContext": {"runAsNonRoot": True}, "container": {"securityContext": {"runAsUser": 0}}},
+            "breaks non-root policy",
+        ),
     ],
 )
 def test_what_is_not_supported_is_refused_with_a_sentence(change: dict[str, Any], sentence: str) -> None:
     container = change.pop("container", None)
     (refusal,) = support.refusals(pod(container, **change), T1)
     assert sentence in refusal
+
+
+def test_another_user_is_mapped_in_a_user_namespace_and_refused_without_one(tmp_path: Path) -> None:
+    asking = pod({"securityContext": {"runAsGroup": 4343}}, securityContext={"runAsUser": 4242})
+    assert support.refusals(asking, T1) == []
+    assert launch(asking, tmp_path).pod_to_run({})["containers"][0]["runAs"] == [4242, 4343]
+    (refusal,) = support.refusals(asking, T0)
+    assert "runAsUser and runAsGroup cannot be honoured: there is no user namespace to map user 4242:4343" in refusal
+    mine = pod(securityContext={"runAsUser": os.geteuid()})
+    assert support.refusals(mine, T0) == []
+    assert "runAs" not in launch(mine, tmp_path).pod_to_run({})["containers"][0]
 
 
 def test_volumes_are_refused_where_nothing_can_be_mounted() -> None:
@@ -199,4 +215,29 @@ def test_without_mounts_variables_lead_to_the_files_of_an_optional_volume(tmp_pa
 
 def test_what_has_no_effect_is_noted() -> None:
     noted = support.notes(pod({"resources": {"limits": {"cpu": 1}}, "securityContext": {"privileged": True}}), T1)
-    assert noted[1:] == ["resource limits are not enforced", "securityContext has no effect in: privileged"]
+    cpus = "the CPU limit is kept by giving the pod that many whole CPUs"
+    assert noted[1:] == [cpus, "securityContext has no effect in: privileged"]
+
+
+def test_a_pod_of_a_run_gets_the_run_s_output_directory_and_environment_by_name(tmp_path: Path) -> None:
+    run = RunOfPod("a", tmp_path / "output", tmp_path / "environment.json")
+    made = launch(pod({"args": ["$(TRAINWRIGHT_OUTPUT)/model.pt"]}), tmp_path, run=run).pod_to_run({})
+    (container,) = made["containers"]
+    assert container["env"]["TRAINWRIGHT_OUTPUT"] == str(tmp_path / "output")
+    assert container["argv"][-1] == f"{tmp_path}/output/model.pt"
+    assert made["environment"] == str(tmp_path / "environment.json")
+    assert container["replaceable"] == ["PATH"], "only the machine's variables give way to the caller's"
+
+
+def test_a_container_s_own_variables_win_over_the_run_s(tmp_path: Path) -> None:
+    run = RunOfPod("a", tmp_path / "output", tmp_path / "environment.json")
+    own = {"env": [{"name": "TRAINWRIGHT_OUTPUT", "value": "/mine"}, {"name": "PATH", "value": "/opt"}]}
+    (container,) = launch(pod(own), tmp_path, run=run).pod_to_run({})["containers"]
+    assert container["env"]["TRAINWRIGHT_OUTPUT"] == "/mine"
+    assert container["replaceable"] == []
+
+
+def test_the_run_s_working_directory_is_the_process_s(tmp_path: Path) -> None:
+    of = pod({"workingDir": "/workspace"}, {"trainwright.dev/workdir": "/home/me/project"})
+    assert launch(of, tmp_path).pod_to_run({})["containers"][0]["cwd"] == "/home/me/project"
+    assert launch(pod({"workingDir": "/workspace"}), tmp_path).pod_to_run({})["containers"][0]["cwd"] == "/workspace"

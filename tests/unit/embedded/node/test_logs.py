@@ -1,18 +1,21 @@
-"""Writing and reading container logs: every byte, every option, every turn of the file."""
+"""Container logs are written and read: every byte, every option, across rotation."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from selfcheck.leftovers import Tasks
 from trainwright.api.times import rfc3339_nano
 from trainwright.embedded.node.crilog import LogFile, OutputStream, rotated
 from trainwright.embedded.node.logs import LogOptions, RecordReader, read
 from trainwright.embedded.node.server import BadOption, options_of
+from waiting import until
 
 
 def over() -> bool:
@@ -87,7 +90,7 @@ async def test_limit_bytes_cuts(tmp_path: Path) -> None:
     assert await collect(tmp_path / "0.log", LogOptions(limit_bytes=5)) == b"one\nt"
 
 
-async def test_following_shows_what_is_written_until_the_container_is_over(tmp_path: Path) -> None:
+async def test_following_shows_what_is_written_until_the_container_is_over(tmp_path: Path, tasks: Tasks) -> None:
     path = tmp_path / "0.log"
     log = LogFile(path, max_bytes=200)  # turns to a new file every few lines
     stream = OutputStream("stdout", log)
@@ -98,12 +101,14 @@ async def test_following_shows_what_is_written_until_the_container_is_over(tmp_p
         async for piece in read(path, LogOptions(follow=True), lambda: ended):
             pieces.append(piece)
 
-    task = asyncio.create_task(follow())
+    def has_read(number: int) -> bool:
+        return b"".join(pieces).count(b"\n") > number
+
+    task = tasks.start(follow())
     for number in range(30):
         stream.feed(f"{number}\n".encode())
         if number % 3 == 0:
-            while b"".join(pieces).count(b"\n") <= number:
-                await asyncio.sleep(0.01)
+            await until("the line to be read", functools.partial(has_read, number))
     ended = True
     await task
     assert b"".join(pieces).split() == [str(number).encode() for number in range(30)]

@@ -1,4 +1,4 @@
-"""Tokens in pods' volumes, in virtual time: renewed before they end, by whichever node has the pod then."""
+"""Tokens in pods' volumes, in virtual time: the node that has the pod renews them before they expire."""
 
 from __future__ import annotations
 

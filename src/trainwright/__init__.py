@@ -1,4 +1,22 @@
 """Trainwright: distributed ML training on Kubernetes or on a laptop, from the same YAML.
 
-Start with ``docs/architecture.md``, which follows one TrainJob through these packages.
+Training code uses one name of it, `progress`. Start with ``docs/architecture.md``, which follows one TrainJob through
+these packages.
 """
+
+TYPE_CHECKING = False
+"""A type checker takes it for true. To import `typing` for it would cost every pod some milliseconds."""
+
+if TYPE_CHECKING:
+    from trainwright.reporting import progress as progress
+
+__all__ = ["progress"]
+
+
+def __getattr__(name: str) -> object:
+    """`progress` is imported when it is asked for: whoever imports a part of Trainwright does not pay for it."""
+    if name == "progress":
+        from trainwright.reporting import progress
+
+        return progress
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

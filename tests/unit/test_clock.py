@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from selfcheck.leftovers import Tasks
 from trainwright.clock import VirtualClock, happens_within
 
 
@@ -42,31 +43,28 @@ async def test_settling_follows_a_chain_of_any_length() -> None:
         assert steps == 5_000
 
 
-async def test_what_never_comes_to_rest_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_never_comes_to_rest_is_reported(monkeypatch: pytest.MonkeyPatch, tasks: Tasks) -> None:
     monkeypatch.setattr(VirtualClock, "MOST_TURNS", 1_000)
 
     async def restless() -> None:
         while True:
             await asyncio.sleep(0)
 
-    task = asyncio.create_task(restless())
-    try:
-        with pytest.raises(RuntimeError, match="never settle"):
-            await VirtualClock().settle()
-    finally:
-        task.cancel()
+    tasks.start(restless())
+    with pytest.raises(RuntimeError, match="never settle"):
+        await VirtualClock().settle()
 
 
-async def test_a_future_is_waited_for_no_longer_than_allowed() -> None:
+async def test_a_future_is_waited_for_no_longer_than_allowed(tasks: Tasks) -> None:
     clock = VirtualClock()
     happened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    waiting = asyncio.create_task(happens_within(clock, 3.0, happened))
+    waiting = tasks.start(happens_within(clock, 3.0, happened))
     await clock.advance(2.9)
     assert not waiting.done()
     await clock.advance(0.2)
     assert waiting.result() is False
     assert not happened.cancelled()
-    again = asyncio.create_task(happens_within(clock, 3.0, happened))
+    again = tasks.start(happens_within(clock, 3.0, happened))
     await clock.settle()
     happened.set_result(None)
     await clock.settle()

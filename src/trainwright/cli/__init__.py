@@ -1,5 +1,5 @@
 """The command line: the only package that reads flags, files and the environment, and wires objects together.
 
-`main` has the table of commands and imports a command's module only when it is called, so that `trainwright render`
-loads no HTTP client. Exit codes: 0 success, 1 refused or failed, 2 wrong usage.
+`commands` has the table of commands; `main` imports a command's module only when it is called, so that `trainwright
+render` loads no HTTP client. Exit codes: 0 success, 1 refused or failed, 2 wrong usage.
 """

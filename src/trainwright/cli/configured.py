@@ -40,6 +40,7 @@ def plugins_of(config: str | None, feature_gates: str | None) -> Loaded:
         disabled=chosen.disabled_plugins,
         directory=chosen.directory,
         progress_server=server,
+        kubernetes_gang=configuration.gangs_by_kubernetes,
     )
     try:
         return registry.load()

@@ -8,6 +8,7 @@ the TrainJob, an override or patch with its manager, a plugin, or a default.
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -32,6 +33,9 @@ from trainwright.pipeline.provenance import (
 )
 from trainwright.pipeline.sparse import sparse
 from trainwright.schema.jsonobject import Json
+
+WIDE = 120
+"""Columns of a screen on which origins have room beside their fields."""
 
 
 class Explained(NamedTuple):
@@ -66,8 +70,9 @@ def explain(
     if output == "json":
         sys.stdout.write(json.dumps([_as_json(item) for item in chosen], indent=2, ensure_ascii=False) + "\n")
     else:
+        narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < WIDE
         for item in chosen:
-            sys.stdout.write(Tree(item.title, item.fields, item.removed).text())
+            sys.stdout.write(Tree(item.title, item.fields, item.removed).text(narrow=narrow))
     return 0
 
 

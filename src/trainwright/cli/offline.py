@@ -7,6 +7,7 @@ webhooks would give to each document.
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +28,8 @@ GROUP = "trainer.kubeflow.org"
 API_VERSION = f"{GROUP}/v1alpha1"
 TRAIN_JOB = "TrainJob"
 RUNTIME_KINDS = ("TrainingRuntime", "ClusterTrainingRuntime")
+V1 = "kubeflow.org/v1"
+V1_KINDS = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "JAXJob")
 SHIPPED = Path(__file__).parent.parent / "manifests" / "runtimes"
 
 
@@ -113,6 +116,11 @@ def _check_version(document: Document) -> None:
     """Refuses objects of our group that have an unknown kind or version. Objects of other groups pass."""
     version, where = document.value["apiVersion"], f"{document.file}:{document.place.line}"
     known = (TRAIN_JOB, *RUNTIME_KINDS)
+    if version == V1 and document.kind in V1_KINDS:
+        raise Failure(
+            f"{where}: {document.title} is a job of Training Operator v1; make a TrainJob of it with: "
+            f"trainwright convert {shlex.quote(document.file)}"
+        )
     if version.split("/")[0] == GROUP and (version != API_VERSION or document.kind not in known):
         raise Failure(f"{where}: there is no {document.kind} in {version}; {API_VERSION} has {', '.join(known)}")
     if version.split("/")[0] != GROUP and document.kind in known:

@@ -7,5 +7,19 @@ from pathlib import Path
 from trainwright.operator.run import run_operator
 
 
-def operate(config: Path | None, kubeconfig: Path | None, feature_gates: str) -> int:
-    return run_operator(config=config, kubeconfig=kubeconfig, feature_gates=feature_gates)
+def operate(
+    config: Path | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    feature_gates: str,
+    metrics_auth: bool,
+    take_over: bool,
+) -> int:
+    return run_operator(
+        config=config,
+        kubeconfig=kubeconfig,
+        context=context,
+        feature_gates=feature_gates,
+        metrics_auth=metrics_auth,
+        take_over=take_over,
+    )

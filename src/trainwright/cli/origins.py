@@ -58,7 +58,8 @@ class Tree:
         self.fields = fields
         self.removed = removed
 
-    def text(self) -> str:
+    def text(self, *, narrow: bool = False) -> str:
+        """The tree. On a narrow screen, origins stand below their fields."""
         lines = [self.title]
         above: list[str] = []
         for field in self.fields:
@@ -70,9 +71,12 @@ class Tree:
                 lines.append(f"{'  ' * (depth + 1)}{branch[depth]}")
             above = branch[:-1]
             leaf = f"{'  ' * len(branch)}{branch[-1]}: {_short(field.value)}"
-            lines.append(f"{leaf:<{_COLUMN}}  ← {describe(field.origin)}")
+            below = "  " * len(branch)
+            start = f"{leaf}\n{below}" if narrow else f"{leaf:<{_COLUMN}}"
+            lines.append(f"{start}  ← {describe(field.origin)}")
             for value, source in field.lost:
-                lines.append(f"{'':<{_COLUMN}}    instead of {_short(value)} of {describe(source)}")
+                before = below if narrow else f"{'':<{_COLUMN}}"
+                lines.append(f"{before}    instead of {_short(value)} of {describe(source)}")
         for field in self.removed:
             for value, source in field.lost:
                 lines.append(f"  removed {field.path}: {_short(value)} of {describe(source)}")

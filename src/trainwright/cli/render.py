@@ -54,7 +54,7 @@ def check_runtime(offline: Offline, document: Document) -> None:
     """Fails for a runtime that an API server would refuse; prints its warnings."""
     answer = offline.answer_runtime(document)
     if answer.messages:
-        raise Failure(_refusal(document, answer.messages))
+        raise Failure(refusal(document, answer.messages))
     for path in answer.surviving:
         warn(document, path, f'unknown field "{path}" is kept; an API server would drop it')
     for path in answer.unknown:
@@ -67,7 +67,7 @@ def admitted_job(offline: Offline, document: Document) -> TrainJob:
     """The TrainJob as it would be stored."""
     answer = offline.answer_train_job(document)
     if answer.messages:
-        raise Failure(_refusal(document, answer.messages))
+        raise Failure(refusal(document, answer.messages))
     for path in answer.unknown:
         warn(document, path, f'unknown field "{path}"')
     for text in answer.warnings:
@@ -95,5 +95,5 @@ def warn(document: Document, field: str, text: str) -> None:
     print(f"warning: {document.file}:{line}: {document.title}: {text}", file=sys.stderr)
 
 
-def _refusal(document: Document, messages: Sequence[str]) -> str:
+def refusal(document: Document, messages: Sequence[str]) -> str:
     return "\n".join(f"{document.file}:{document.place.line}: {document.title} is refused: {text}" for text in messages)

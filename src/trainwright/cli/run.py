@@ -1,210 +1,166 @@
-"""`trainwright run`: runs one TrainJob from a file to its end, on this machine.
+"""`trainwright run`: runs a script, a module, a command or a TrainJob from a file, to its end.
 
-A run: read the documents; use the cluster that is up or start one for the run; check that the runtime exists; create
-the file's objects; follow the job phase by phase with the ranks' output in between; say how it ended and how long each
-part took. Ctrl-C deletes the job and waits until its processes have ended.
+Checks what was typed, then uses the cluster that is meant, or starts a local one for the run and stops it at the end.
+`making` does the rest; it is imported while the cluster starts, since the user waits for both. A file that looks right
+and turns out wrong ends the cluster that has begun to start.
 """
 
 from __future__ import annotations
 
-import asyncio
-import signal
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
-from trainwright.api.resources import TRAIN_JOBS
-from trainwright.cli.connection import carry_out, connected
-from trainwright.cli.delete import delete_job
-from trainwright.cli.directory import ClusterDirectory
 from trainwright.cli.failure import Failure
-from trainwright.cli.lines import LogLines
-from trainwright.cli.progress import ProgressLines
-from trainwright.cli.sentences import (
-    Phase,
-    condition,
-    failed_containers,
-    label_of,
-)
-from trainwright.cli.submission import Submission, read_submission
-from trainwright.cli.terminal import Terminal
-from trainwright.cli.up import start, stop
-from trainwright.cli.view import JobView
-from trainwright.client.client import Client
-from trainwright.client.errors import NotFound
-from trainwright.schema.jsonobject import Json
+from trainwright.cli.launch.choice import Choice, variables
+from trainwright.cli.launch.interpreter import interpreter
+from trainwright.cli.launch.program import program_of
+from trainwright.cli.stopwatch import Stopwatch
+from trainwright.cli.target import Target
+from trainwright.cli.up import Starting, begin, stop
 
-DRAIN_SECONDS = 5.0
-INTERRUPTED = 130
+if TYPE_CHECKING:
+    from trainwright.cli.making import Source
+
+NO_WORKDIR = "none"
 
 
-def run(file: str, directory: Path, namespace: str) -> int:
-    submission = read_submission(file, namespace)
-    cluster, terminal, watch = ClusterDirectory(directory), Terminal(), Stopwatch()
-    with _cluster_for_the_run(cluster, terminal, watch):
-        code = carry_out(_Run(cluster, submission, terminal, watch).go())
-    terminal.say(f"took {watch}")
+def run(
+    *,
+    target: Target,
+    namespace: str,
+    file: str | None,
+    module: str | None,
+    arguments: Sequence[str],
+    detach: bool,
+    dry_run: bool,
+    env: Sequence[str],
+    workdir: str | None,
+    quiet: bool,
+    **flags: Any,
+) -> int:
+    program = program_of(file, module, arguments)
+    choice = Choice(env=variables(env, os.environ), workdir=_workdir(workdir, target), **flags)
+    source: Source | None = None
+    if program is None:
+        _refuse_flags(env=bool(env), workdir=workdir, arguments=bool(arguments), **flags)
+        if not _has_train_job(file or ""):
+            from trainwright.cli.making import FromFile
+
+            source = FromFile(file or "", namespace)  # which most likely says what is wrong with it
+    else:
+        choice.resources()
+        if target.is_local:
+            interpreter(choice.python, os.environ)
+            if choice.output_claim:
+                raise Failure(
+                    "--output-claim is for other clusters; here $TRAINWRIGHT_OUTPUT is a directory of the run",
+                    2,
+                )
+    with ClusterForRun(target, wanted=not dry_run) as cluster:
+        if quiet:
+            cluster.say = lambda _: None
+        from trainwright.cli.connection import carry_out
+        from trainwright.cli.making import FromFile, FromProgram, Making
+
+        if program is not None:
+            source = FromProgram(program, choice, target, namespace)
+        elif source is None:
+            source = FromFile(file or "", namespace)
+        cluster.announce()
+        making = Making(target, source, cluster.watch, quiet=quiet)
+        cluster.say = making.say
+        if dry_run:
+            return carry_out(making.show())
+        cluster.wait_until_ready()
+        try:
+            code = carry_out(making.go(detach=detach))
+        finally:
+            cluster.job, cluster.stays = making.name, making.runs_on
+    if not detach:
+        cluster.say(f"took {cluster.watch}")
     return code
 
 
-@contextmanager
-def _cluster_for_the_run(cluster: ClusterDirectory, terminal: Terminal, watch: Stopwatch) -> Iterator[None]:
-    """Uses the cluster that is up, or starts one and stops it at the end."""
-    if cluster.running_pid() is not None:
-        yield
-        return
-    terminal.say("starting a local cluster for this run")
-    pid = start(cluster)
-    watch.lap("control plane")
-    try:
-        yield
-    finally:
-        if cluster.running_pid() == pid:
-            stop(cluster)
-            watch.lap("shutting down")
-
-
-class Stopwatch:
-    """Measures how long each part took."""
-
-    def __init__(self) -> None:
-        self._begin = self._lap = time.monotonic()
-        self._parts: list[tuple[str, float]] = []
-
-    def lap(self, part: str) -> None:
-        now = time.monotonic()
-        self._parts.append((part, now - self._lap))
-        self._lap = now
-
-    def __str__(self) -> str:
-        parts = ", ".join(f"{part} {seconds:.1f} s" for part, seconds in self._parts)
-        return f"{self._lap - self._begin:.1f} s: {parts}"
-
-
-class _Run:
-    """The run of one TrainJob."""
-
-    def __init__(self, cluster: ClusterDirectory, submission: Submission, terminal: Terminal, watch: Stopwatch) -> None:
-        self._cluster = cluster
-        self._submission = submission
-        self._terminal = terminal
-        self._watch = watch
-        self._name = submission.name
-        self._namespace = submission.namespace
-        self._interrupts = 0
-        self._view = JobView(cluster, submission.namespace, submission.name)
-
-    async def go(self) -> int:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._interrupt)
-        async with connected(self._cluster, self._terminal.warn) as client:
-            await self._submission.check_runtime(client)
-            await self._make_way(client)
-            await self._submission.create(client)
-        self._terminal.phase(self._name, "Created", f"in namespace {self._namespace}")
-        try:
-            return await self._follow()
-        except asyncio.CancelledError:
-            if self._interrupts < 2:
-                raise
-            self._terminal.say(f"left as it is; delete it with: trainwright delete {self._name}{self._cluster.flag()}")
-            return INTERRUPTED
-
-    def _interrupt(self) -> None:
-        self._interrupts += 1
-        self._view.announce()
-        if self._interrupts == 2:  # the second time, do not wait for the clean-up
-            for task in asyncio.all_tasks():
-                task.cancel()
-
-    async def _make_way(self, client: Client) -> None:
-        """Deletes a finished job of the same name. Fails if one is still running."""
-        try:
-            old = await client.get(TRAIN_JOBS, self._name, self._namespace)
-        except NotFound:
-            return
-        if not (condition(old, "Complete") or condition(old, "Failed")):
-            raise Failure(
-                f"TrainJob {self._name} is still running; follow it with: trainwright logs -f {self._name}"
-                f"{self._cluster.flag()}, or delete it with: trainwright delete {self._name}{self._cluster.flag()}"
-            )
-        self._terminal.say(f"this replaces TrainJob {self._name}, which has ended")
-        await delete_job(self._cluster, client, self._name, self._namespace)
-
-    async def _follow(self) -> int:
-        lines = LogLines(self._cluster, self._namespace, self._terminal)
-        async with self._view as view:
-            async with lines:
-                phase = await self._phases(view, lines)
-                if phase is None:
-                    return await self._clean_up()
-                await lines.drain(DRAIN_SECONDS)
-            self._watch.lap("training")
-            self._terminal.phase(self._name, phase.name, phase.sentence)
-            if phase.name == "Complete":
-                return 0
-            self._show_failures(view.pods, lines)
-            return 1
-
-    async def _phases(self, view: JobView, lines: LogLines) -> Phase | None:
-        """Shows phases and progress. Returns the last phase, or None when the user interrupted."""
-        shown: Phase | None = None
-        progress = ProgressLines()
-        lost = started = False
-        while not self._interrupts:
-            await self._news(view, progress.wait(view.job, time.monotonic()) if view.job else None)
-            if view.connected is lost and shown:
-                lost = not view.connected
-                self._terminal.say(self._away() if lost else "the control plane is back")
-            phase = view.phase
-            if phase is None:
-                if shown and view.connected:
-                    raise Failure(f"TrainJob {self._name} has been deleted by somebody else")
-                continue
-            lines.follow(view.pods)
-            if phase.name == "Running" and not started:
-                self._watch.lap("starting pods")
-                started = True
-            if phase != shown and not phase.is_final:
-                self._terminal.phase(self._name, *phase)
-                shown = phase
-            if view.job and (line := progress.line(view.job, time.monotonic(), last=phase.is_final)):
-                self._terminal.phase(self._name, "Progress", line)
-            if phase.is_final:
-                return phase
+def _workdir(asked: str | None, target: Target) -> Path | None:
+    """The working directory. `none` is for other clusters alone: nothing travels, and the image's own is used."""
+    if asked == NO_WORKDIR and not target.is_local:
         return None
+    path = Path(asked or ".").expanduser().absolute()
+    if not path.is_dir():
+        raise Failure(f"--workdir {asked}: there is no such directory", 2)
+    return path
 
-    def _away(self) -> str:
-        return (
-            f"the control plane does not answer; training continues. Start it with: trainwright up --detach"
-            f"{self._cluster.flag()}"
-        )
 
-    async def _news(self, view: JobView, seconds: float | None) -> None:
-        """Returns when there may be something new to show: the view changed, or the seconds have passed."""
-        try:
-            async with asyncio.timeout(seconds):
-                await view.changed()
-        except TimeoutError:
-            pass
+def _refuse_flags(**flags: Any) -> None:
+    """A file says all of this itself."""
+    given = [f"--{name.replace('_', '-')}" for name, value in flags.items() if value and name != "arguments"]
+    if flags["arguments"]:
+        given.append("arguments after --")
+    if given:
+        raise Failure(f"{', '.join(given)}: for scripts, modules and commands; a file says it in its TrainJob", 2)
 
-    async def _clean_up(self) -> int:
-        self._watch.lap("training")
-        self._terminal.say(
-            f"stopping: deleting TrainJob {self._name} and waiting for its processes to end (Ctrl-C again: leave)"
-        )
-        async with connected(self._cluster) as client:
-            await delete_job(self._cluster, client, self._name, self._namespace)
-        self._terminal.say(f"TrainJob {self._name} deleted; nothing of it is left")
-        return INTERRUPTED
 
-    def _show_failures(self, pods: list[Json], lines: LogLines) -> None:
-        for pod, container, how in failed_containers(pods)[:3]:
-            tail = lines.tails.get((pod["metadata"]["name"], container), ())
-            self._terminal.say(
-                f"\n{label_of(pod)} (pod {pod['metadata']['name']}, container {container}) {how}; its last lines:"
+def _has_train_job(file: str) -> bool:
+    """Whether a file is likely to be right, so that a cluster may start while its reader is imported."""
+    try:
+        with open(file, "rb") as stream:  # not standard input, which can be read only once
+            return file != "-" and b"TrainJob" in stream.read(65536)
+    except OSError:
+        return False
+
+
+class ClusterForRun:
+    """The cluster of one run: the one that is up, or a local one that is started for it and stopped at its end."""
+
+    def __init__(self, target: Target, *, wanted: bool) -> None:
+        self._cluster = target.directory
+        self._wanted = wanted and target.is_local
+        self._starting: Starting | None = None
+        self.watch = Stopwatch()
+        self.say: Callable[[str], None] = partial(print, flush=True)
+        self.job = ""
+        """The run's TrainJob."""
+        self.stays = False
+        """Whether a cluster that was started for the run is left running."""
+
+    def __enter__(self) -> Self:
+        if self._wanted and self._cluster.running_pid() is None:
+            self._starting = begin(self._cluster)
+        return self
+
+    def announce(self) -> None:
+        """Says that a cluster starts, once nothing speaks against the run."""
+        if self._starting is not None:
+            self.say("starting a local cluster for this run")
+
+    def wait_until_ready(self) -> None:
+        if self._starting is not None:
+            self._starting.wait()
+            self.watch.lap("control plane")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        starting = self._starting
+        if starting is None or self.stays:
+            return
+        if not starting.is_ready:
+            starting.abandon()
+        elif self._cluster.running_pid() == starting.pid and not self._is_used_by_others():
+            stop(self._cluster)
+            self.watch.lap("shutting down")
+
+    def _is_used_by_others(self) -> bool:
+        from trainwright.cli.down import running_jobs
+
+        others = [str(job) for job in running_jobs(self._cluster) or () if job.name != self.job]
+        if others:
+            self.say(
+                f"the local cluster stays up, since other jobs run on it: {', '.join(others)}. Stop it with:"
+                f" trainwright down{self._cluster.flag()}"
             )
-            for line in tail:
-                self._terminal.say(f"    {line}")
+        return bool(others)

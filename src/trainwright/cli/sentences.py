@@ -1,44 +1,42 @@
 """The state of a TrainJob as a sentence: what it is doing, and what it waits for.
 
 In: a TrainJob, its JobSet and its pods as the API serves them. Out: one `Phase`, a name and a sentence. Pure, so that
-`run` and `get` say the same about the same state.
+`run` and `get` say the same about the same state. Why a job failed or waits comes from `pipeline.reasons`, from which
+the operator has it too; what a job does that is well is said here.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from trainwright.api.wellknown import COMPLETION_INDEX, REPLICATED_JOB
+from trainwright.api.wellknown import REPLICATED_JOB
+from trainwright.cli.phases import Phase as Phase
+from trainwright.cli.phases import condition as condition
+from trainwright.cli.phases import name_of as name_of
+from trainwright.pipeline.reasons import Evidence, reason_of
+from trainwright.pipeline.reasons.evidence import label_of as label_of
+from trainwright.pipeline.reasons.evidence import phase_name as phase_name
 from trainwright.schema.jsonobject import Json
 
-
-class Phase(NamedTuple):
-    name: str
-    """Pending, Running, Suspended, Complete or Failed: the words of `status.state`."""
-    sentence: str
-
-    @property
-    def is_final(self) -> bool:
-        return self.name in ("Complete", "Failed")
+GOES_ON = ("Hang", "Straggler", "ProbeFails")
+"""Reasons of a job whose processes run."""
+BUILDING = "waiting for the workload to be created"
 
 
-def condition(obj: Json, kind: str) -> Json | None:
-    """The condition of this type, when it is True."""
-    for item in obj.get("status", {}).get("conditions", []):
-        if item["type"] == kind and item["status"] == "True":
-            return dict(item)
-    return None
-
-
-def phase_of(job: Json, jobset: Json | None, pods: list[Json]) -> Phase:
-    """The phase of a TrainJob, with what it waits for."""
-    for kind in ("Complete", "Failed"):
-        if found := condition(job, kind):
-            return Phase(kind, found.get("message") or found.get("reason", ""))
-    if job.get("spec", {}).get("suspend"):
-        return Phase("Suspended", "suspended by spec.suspend; set it to false to start")
+def phase_of(job: Json, jobset: Json | None, pods: list[Json], now: float = 0.0) -> Phase:
+    """The phase of a TrainJob, with what it waits for. Without `now`, nothing is said that depends on the time."""
+    if complete := condition(job, "Complete"):
+        return Phase("Complete", complete.get("message") or complete.get("reason", ""))
+    said = str((job.get("status") or {}).get("message") or "")
+    if failed := condition(job, "Failed"):
+        reason = reason_of(Evidence(job=job, workload=jobset, pods=pods))
+        return Phase("Failed", reason.message if reason else said or failed.get("message") or failed.get("reason", ""))
+    problem = said if jobset is None and said != BUILDING else ""
+    reason = reason_of(Evidence(job=job, workload=jobset, pods=pods, problem=problem, now=now))
+    if (job.get("spec") or {}).get("suspend"):
+        return Phase("Suspended", reason.message if reason else "suspended by spec.suspend")
     if jobset is None:
-        return Phase("Pending", job.get("status", {}).get("message") or "waiting for the operator to build its JobSet")
+        return Phase("Pending", reason.message if reason else "waiting for the operator to build its JobSet")
+    if reason is not None and not any(phase_name(pod) == "Failed" for pod in pods):
+        return Phase("Running" if reason.code in GOES_ON else "Pending", reason.message)
     return _phase_of_pods(jobset, pods)
 
 
@@ -116,23 +114,10 @@ def how_it_ended(terminated: Json) -> str:
     )
     if terminated.get("reason") not in (None, "Error", "Completed"):
         text += f" ({terminated['reason']})"
-    return f"{text}: {terminated['message']}" if terminated.get("message") else text
-
-
-def phase_name(pod: Json) -> str:
-    return str(pod.get("status", {}).get("phase", "Pending"))
-
-
-def name_of(obj: Json) -> str:
-    return str(obj["metadata"]["name"])
-
-
-def label_of(pod: Json) -> str:
-    """A short name for a pod: `node-0`, or the initializer's name."""
-    labels = pod["metadata"].get("labels", {})
-    job = labels.get(REPLICATED_JOB) or name_of(pod)
-    index = labels.get(COMPLETION_INDEX)
-    return job if index is None or job.endswith("-initializer") else f"{job}-{index}"
+    message = str(terminated.get("message") or "")
+    if message and terminated.get("reason") not in ("Error", "OOMKilled"):  # else it is the end of its output
+        text += f": {message.splitlines()[0]}"
+    return text
 
 
 def _count(number: int, noun: str) -> str:

@@ -27,7 +27,7 @@ def events(kubeconfig: Path, transport: FaultyTransport, since: float = 0.0) -> 
     user = user_of(kubeconfig)
     for answered in list(transport.answered):
         if answered.at >= since:
-            yield _event(user, answered)
+            yield event_of(user, answered)
 
 
 def user_of(kubeconfig: Path) -> str:
@@ -61,7 +61,7 @@ def verb(request: Request, named: bool) -> str:
     return WRITES[request.method]
 
 
-def _event(user: str, answered: Answered) -> Json:
+def event_of(user: str, answered: Answered) -> Json:
     request = answered.request
     target = reference(request.path)
     what = verb(request, "name" in target)

@@ -83,6 +83,8 @@ class RealControlPlane:
         node_count: int = 2,
         with_audit_log: bool = True,
         audited: Json | None = None,
+        feature_gates: Iterable[str] = (),
+        served: Iterable[str] = (),
     ) -> None:
         self.programs = programs
         self.directory = directory
@@ -93,6 +95,8 @@ class RealControlPlane:
         self.node_count = node_count
         self.with_audit_log = with_audit_log
         self.audited = audited  # an audit policy; it must keep what the administrator deletes, see `audit_events`
+        self.feature_gates = tuple(feature_gates)  # of Kubernetes, such as GangScheduling: they are switched on
+        self.served = tuple(served)  # versions that are off by default, such as scheduling.k8s.io/v1alpha2
         self.parts: dict[str, Process] = {}
         self.audit_log = directory / "audit.log"
         self.seconds_to_ready = 0.0
@@ -261,12 +265,18 @@ class RealControlPlane:
             "--kubelet-preferred-address-types=InternalIP",
             "--shutdown-delay-duration=0s",
             *(self._audit_arguments() if self.with_audit_log else ()),
+            *self._gates(),
+            *(f"--runtime-config={version}=true" for version in self.served),
         )
         self.service_account_key = accounts
         client = self.authority.for_client(ADMIN, "system:masters")
         self.admin = Rest(self.server, self.authority.certificate, client=client)
         self.admin_kubeconfig = self.user_kubeconfig(ADMIN, "system:masters")
         apiserver.wait_until(self.is_ready, 60)
+
+    def _gates(self) -> tuple[str, ...]:
+        gates = ",".join(f"{gate}=true" for gate in self.feature_gates)
+        return (f"--feature-gates={gates}",) if gates else ()
 
     def _audit_arguments(self) -> tuple[str, ...]:
         policy = self.directory / "audit-policy.yaml"
@@ -295,6 +305,7 @@ class RealControlPlane:
             f"--secure-port={free_port()}",
             "--kube-api-qps=500",
             "--kube-api-burst=1000",
+            *self._gates(),
         )
 
     def _start_scheduler(self) -> None:
@@ -319,6 +330,7 @@ class RealControlPlane:
             f"--secure-port={free_port()}",
             f"--authentication-kubeconfig={kubeconfig}",
             f"--authorization-kubeconfig={kubeconfig}",
+            *self._gates(),
         )
 
     def _start_kwok(self) -> None:

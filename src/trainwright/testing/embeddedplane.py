@@ -77,7 +77,7 @@ class EmbeddedControlPlane:
         if self._loop is not None and self._task is not None:
             self._loop.call_soon_threadsafe(self._task.cancel)
         self._thread.join(20)
-        self._command("down")
+        self._command("down", "--force")
 
     def is_ready(self) -> bool:
         return self.admin.raw("GET", "/readyz")[0] == 200

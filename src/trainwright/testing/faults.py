@@ -7,6 +7,8 @@ request. The effect of each fault on the server:
     DropAfter       the request was carried out, its answer is lost
     Respond         nothing: the server says 409, 422, 429, 500, 503, 504 …
     Delay           the request, later
+    Double          the request, twice, as a proxy may send it; the first answer counts
+    Freeze          the request, when the freeze is over: until then nothing of this process goes out or comes in
     CutStream       a watch that ends, cleanly or not, after some events
     ExpireStream    a watch that answers 410 after some events, as kube-apiserver does: an ERROR event in a 200 stream
     Crash           nothing further: the process is gone, before or after the request was carried out
@@ -74,6 +76,16 @@ class Delay:
 
 
 @dataclass(frozen=True)
+class Double:
+    pass
+
+
+@dataclass(frozen=True)
+class Freeze:
+    seconds: float
+
+
+@dataclass(frozen=True)
 class CutStream:
     after_lines: int = 0
     clean: bool = True
@@ -89,7 +101,7 @@ class Crash:
     after: bool = True
 
 
-Fault = DropBefore | DropAfter | Respond | Delay | CutStream | ExpireStream | Crash
+Fault = DropBefore | DropAfter | Respond | Delay | Double | Freeze | CutStream | ExpireStream | Crash
 
 
 @dataclass
@@ -139,6 +151,7 @@ class FaultyTransport:
         self.asked: list[Request] = []
         self.answered: list[Answered] = []
         self.crashed = asyncio.Event()
+        self._frozen_until = float("-inf")
 
     @property
     def writes(self) -> list[Request]:
@@ -160,7 +173,14 @@ class FaultyTransport:
                     await self._clock.sleep(deadline)
                     raise UnknownOutcome(f"{request.path}: no answer within {deadline:.0f} s (injected)")
                 await self._clock.sleep(seconds)
+            case Freeze(seconds):
+                self._frozen_until = self._clock.now() + seconds
+                await self._thaw()
         answer = await self._inner.send(request, deadline=deadline)
+        if isinstance(fault, Double):
+            again = await self._inner.send(request, deadline=deadline)
+            self.answered.append(Answered(request, again.status, again.body, self._clock.wall()))
+        await self._thaw()
         self.answered.append(Answered(request, answer.status, answer.body, self._clock.wall()))
         await self._lose(request, fault)
         return answer
@@ -183,6 +203,7 @@ class FaultyTransport:
         """Applies a fault before the request is sent."""
         if self.crashed.is_set():
             await asyncio.Event().wait()
+        await self._thaw()
         self.asked.append(request)
         fault = next((rule.fault for rule in self.rules if rule.hits(request)), None)
         if isinstance(fault, DropBefore):
@@ -190,6 +211,10 @@ class FaultyTransport:
         if isinstance(fault, Crash) and not fault.after:
             await self._die()
         return fault
+
+    async def _thaw(self) -> None:
+        while (left := self._frozen_until - self._clock.now()) > 0:
+            await self._clock.sleep(left)
 
     async def _lose(self, request: Request, fault: Fault | None) -> None:
         """Applies a fault to the answer."""

@@ -42,6 +42,7 @@ class Story:
     requests: list[Request] = field(default_factory=list)
     home: str = SYSTEM_NAMESPACE
     manager: str = "trainer"
+    news_seconds: float = NEWS_TAKES_SECONDS
 
     @cached_property
     def _by_kind(self) -> dict[str, list[Change]]:
@@ -142,7 +143,7 @@ def no_jobset_for_a_finished_job(story: Story) -> Iterator[Violation]:
         if known and any(has_condition(known[-1].object, kind) for kind in FINISHED):
             yield Violation("finished is final", f"{born} was created although its TrainJob had finished ({known[-1]})")
         leaving = [change for change in known if change.type == "DELETED" or is_being_deleted(change.object)]
-        if leaving and (late := born.at - leaving[0].at) > NEWS_TAKES_SECONDS:
+        if leaving and (late := born.at - leaving[0].at) > story.news_seconds:
             yield Violation(
                 "finished is final", f"{born} was created {late:.1f} s after its TrainJob's deletion ({leaving[0]})"
             )

@@ -46,6 +46,17 @@ class Refused(Exception):
         super().__init__(f"{method} {path}: {code} {self.reason}: {self.status.get('message', '')}")
 
 
+class _Kept:
+    """A connection that is closed when nothing refers to it any more: its thread or its client has ended."""
+
+    def __init__(self, connection: http.client.HTTPConnection) -> None:
+        self.connection = connection
+        self.since = time.monotonic()
+
+    def __del__(self) -> None:
+        self.connection.close()
+
+
 class Rest:
     def __init__(
         self, server: str, ca: Path | None, *, client: KeyPair | None = None, token: str | None = None
@@ -59,7 +70,7 @@ class Rest:
             self._tls = ssl.create_default_context(cafile=ca)
             if client is not None:
                 self._tls.load_cert_chain(client.certificate, client.key)
-        self._kept = threading.local()
+        self._thread = threading.local()
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     @classmethod
@@ -100,28 +111,25 @@ class Rest:
     ) -> tuple[int, bytes]:
         data = None if body is None else json.dumps(body)
         headers = {**self._headers, "Content-Type": content_type, "Accept": accept}
-        kept: http.client.HTTPConnection | None = getattr(self._kept, "connection", None)
-        self._kept.connection = None
-        if kept is not None and kept.sock is not None and time.monotonic() - self._kept.since < KEPT_SECONDS:
-            kept.sock.settimeout(timeout)
+        kept: _Kept | None = getattr(self._thread, "kept", None)
+        if kept is not None and kept.connection.sock is not None and time.monotonic() - kept.since < KEPT_SECONDS:
+            kept.connection.sock.settimeout(timeout)
             try:
                 return self._send(kept, method, path, data, headers)
             except (http.client.HTTPException, ConnectionError, ssl.SSLEOFError):
-                kept.close()  # the server had closed it meanwhile: once more, on a fresh one
-        return self._send(self.connect(timeout), method, path, data, headers)
+                pass  # the server had closed it meanwhile: once more, on a fresh one
+        return self._send(_Kept(self.connect(timeout)), method, path, data, headers)
 
     def _send(
-        self, connection: http.client.HTTPConnection, method: str, path: str, data: str | None, headers: dict[str, str]
+        self, kept: _Kept, method: str, path: str, data: str | None, headers: dict[str, str]
     ) -> tuple[int, bytes]:
         """One exchange. The connection is kept for this thread's next, since a TLS handshake costs more than most."""
-        try:
-            connection.request(method, path, data, headers)
-            answer = connection.getresponse()
-            body = answer.read()
-        except BaseException:
-            connection.close()
-            raise
-        self._kept.connection, self._kept.since = connection, time.monotonic()
+        self._thread.kept = None
+        kept.connection.request(method, path, data, headers)
+        answer = kept.connection.getresponse()
+        body = answer.read()
+        kept.since = time.monotonic()
+        self._thread.kept = kept
         return answer.status, body
 
     def request(self, method: str, path: str, body: Any = None, **options: Any) -> Json:

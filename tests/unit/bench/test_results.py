@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import compare
 from comparison import limits, plot, report, results
 from comparison.limits import Limit
 from comparison.results import Machine, Ratio, Result, Run
@@ -95,11 +96,17 @@ def test_limits_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert limits.read(file) == known
 
 
-def test_new_limits_replace_those_of_their_form_only() -> None:
-    old = [Limit("check", "burst-200/seconds", 0.5, [0.5], "a"), Limit("full", "burst-200/seconds", 0.7, [0.7], "b")]
+def test_new_limits_replace_those_of_their_form_and_scenario_only() -> None:
+    old = [
+        Limit("full", "single-100/wait_p50", 0.7, [0.7], "a"),
+        Limit("check", "burst-200/seconds", 0.5, [0.5], "b"),
+        Limit("check", "single-100/wait_p50", 0.4, [0.4], "b"),
+        Limit("check", "single-100/wait_p99", 0.4, [0.4], "b"),
+    ]
     new = limits.replaced(old, "check", [Ratio("single-100/wait_p50", [0.2, 0.4, 0.3])], "c")
     assert [(limit.form, limit.measure, limit.ratio) for limit in new] == [
-        ("full", "burst-200/seconds", 0.7),
+        ("full", "single-100/wait_p50", 0.7),
+        ("check", "burst-200/seconds", 0.5),
         ("check", "single-100/wait_p50", 0.3),
     ]
 
@@ -109,6 +116,29 @@ def test_more_than_a_fifth_above_its_limit_is_worse(ratio: float, worse: bool) -
     known = [Limit("check", "burst-200/seconds", 0.5, [0.5], "a"), Limit("full", "burst-200/seconds", 0.1, [0.1], "b")]
     (judged,) = limits.judge([Ratio("burst-200/seconds", [ratio])], known, "check")
     assert judged.is_worse is worse
+
+
+@pytest.mark.parametrize(
+    ("figures", "code"),
+    [
+        ({"seconds": 5.9, "cpu_ms": 4.0}, 0),
+        ({"seconds": 6.1, "cpu_ms": 4.0}, 1),  # more than a fifth worse
+        ({"seconds": 5.0}, 1),  # a limit of which nothing was measured
+    ],
+)
+def test_the_check_ends_with_a_code_that_make_fails_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, figures: dict[str, float], code: int
+) -> None:
+    known = [Limit("check", f"burst-200/{name}", 0.5, [0.5], "a") for name in ("seconds", "cpu_ms")]
+    (tmp_path / "limits.toml").write_text(limits.text_of(known))
+    monkeypatch.setattr(limits.read, "__defaults__", (tmp_path / "limits.toml",))
+    measured = result(
+        ("burst-200", "reference-lifted", 1, {"seconds": 10.0, "cpu_ms": 10.0}),
+        ("burst-200", "ours", 1, figures),
+        form="check",
+    )
+    results.write(measured, tmp_path / "check.json")
+    assert compare.judged(measured, tmp_path / "check.json") == code
 
 
 def test_a_limit_of_which_nothing_was_measured_is_named() -> None:

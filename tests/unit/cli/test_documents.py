@@ -1,3 +1,5 @@
+"""YAML documents, with the line of every field."""
+
 from __future__ import annotations
 
 import json

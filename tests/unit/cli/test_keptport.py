@@ -1,4 +1,4 @@
-"""A port that stays: over restarts, unless somebody else has it."""
+"""A port stays the same over restarts, unless another process has taken it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,9 @@ from typing import NamedTuple
 import pytest
 import yaml
 
+import trainwright
 from trainwright.cli.main import main
+from trainwright.version import __version__
 
 JOB = """
 apiVersion: trainer.kubeflow.org/v1alpha1
@@ -324,3 +326,19 @@ print(sorted({{{heavy}}} & sys.modules.keys()), file=sys.stderr)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stderr == "[]\n"
+
+
+def test_the_version_is_told_without_importing_a_command() -> None:
+    code = (
+        "import sys; sys.argv = ['trainwright', '--version']\n"
+        "from trainwright.cli.entry import main\n"
+        "code = main(); print(code, 'argparse' in sys.modules, 'trainwright.cli.main' in sys.modules)"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(Path(trainwright.__file__).parents[1])},
+    )
+    assert answer.stdout.splitlines() == [f"trainwright {__version__}", "0 False False"]

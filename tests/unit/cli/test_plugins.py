@@ -67,17 +67,17 @@ def test_files_are_listed_with_their_path_and_what_is_broken_with_its_reason(
         "state": "on",
         "origin": "file",
         "where": f"{folder}/10-watcher.py",
-        "order": 10,
+        "order": 12,
         "points": ["build", "watches"],
         "watches": [{"resource": "jobs.batch", "workload": False}],
         "why": "",
     }
-    assert (rows["Spot"]["order"], rows["Spot"]["points"]) == (11, ["enforce_pod_spec", "validate"])
+    assert (rows["Spot"]["order"], rows["Spot"]["points"]) == (13, ["enforce_pod_spec", "validate"])
     assert rows["30-broken.py"]["state"] == "broken"
     assert rows["30-broken.py"]["why"].startswith("line 1: expected an indented block")
     assert main(["plugins", "--config", config(folder)]) == 1
     table = capsys.readouterr().out.splitlines()
-    assert [line.split()[:2] for line in table[-3:]] == [["10", "Watcher"], ["11", "Spot"], ["-", "30-broken.py"]]
+    assert [line.split()[:2] for line in table[-3:]] == [["12", "Watcher"], ["13", "Spot"], ["-", "30-broken.py"]]
     assert f"{folder}/10-watcher.py   build, watches" in table[-3]
     assert "broken: line 1: expected an indented block" in table[-1]
 
@@ -118,7 +118,7 @@ def test_entry_points_are_listed_with_their_distribution_and_a_broken_one_is_nam
 ) -> None:
     rows = listed(capsys, code=1)
     assert rows["Stamp"]["where"] == "stamp = extra_listed_plugin:Stamp of extra 2.5"
-    assert (rows["Stamp"]["origin"], rows["Stamp"]["order"]) == ("entry point", 10)
+    assert (rows["Stamp"]["origin"], rows["Stamp"]["order"]) == ("entry point", 12)
     assert (rows["Stamp"]["state"], rows["Stamp"]["why"]) == (
         "broken",
         "plugin Stamp failed in watches: division by zero",

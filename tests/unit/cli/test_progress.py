@@ -1,4 +1,4 @@
-"""What a training says of its progress, in words, and how often it is shown."""
+"""Progress reports as sentences, and how often they are shown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainwright.cli.progress import ProgressLines, progress_of
+from trainwright.cli.progress import ProgressBar, ProgressLines, progress_of
 
 
 def job(*, ended: bool = False, **status: Any) -> dict[str, Any]:
@@ -31,6 +31,8 @@ def metrics(*names: str) -> list[dict[str, str]]:
         ({"progressPercentage": 100, "estimatedRemainingSeconds": 0}, "100 %"),
         ({"metrics": [{"name": "loss", "value": "0.12"}]}, "loss=0.12"),
         ({"metrics": metrics("a", "b", "c", "d", "e")}, "a=1, b=1, c=1, and 2 more"),
+        ({"progressPercentage": 50, "metrics": metrics("loss", "step", "total")}, "50 %, 1/1, loss=1"),
+        ({"metrics": metrics("step", "loss")}, "step=1, loss=1"),
     ],
 )
 def test_progress_in_words(status: dict[str, Any], words: str) -> None:
@@ -65,3 +67,36 @@ def test_the_last_report_is_shown_however_soon_it_comes() -> None:
     lines = ProgressLines()
     lines.line(job(progressPercentage=1), 100.0)
     assert lines.line(job(progressPercentage=100), 100.1, last=True) == "100 %"
+
+
+def at(step: int, **status: Any) -> dict[str, Any]:
+    counts = [{"name": "step", "value": str(step)}, {"name": "total", "value": "100"}]
+    return job(metrics=[{"name": "loss", "value": "0.5"}, *counts], **status)
+
+
+def test_a_bar_shows_how_far_how_fast_and_how_long() -> None:
+    bar = ProgressBar("train")
+    assert bar.row(job(), 0.0) is None
+    assert bar.row(at(25, progressPercentage=25), 0.0) == f"train  {'█' * 6}{'░' * 18}  25 %, 25/100, loss=0.5"
+    row = bar.row(at(50, progressPercentage=50, estimatedRemainingSeconds=10), 5.0)
+    assert row == f"train  {'█' * 12}{'░' * 12}  50 %, 50/100, 10s left, 5/s, loss=0.5"
+
+
+def test_the_pace_is_that_of_the_last_while_and_of_this_epoch() -> None:
+    bar = ProgressBar("train")
+    for step, now in ((0, 0.0), (10, 100.0), (20, 110.0), (30, 120.0)):
+        row = bar.row(at(step), now)
+    assert "1/s" in (row or "")
+    assert "/s" not in (bar.row(at(1), 130.0) or ""), "a new epoch has no pace yet"
+    assert "20 s each" in (bar.row(at(2), 150.0) or "")
+
+
+def test_without_a_whole_there_is_no_bar() -> None:
+    row = ProgressBar("train").row(job(metrics=[{"name": "loss", "value": "0.5"}]), 0.0)
+    assert row == "train  loss=0.5"
+
+
+@pytest.mark.parametrize("step", ["nan", "inf", "-5", "1e400", "many", ""])
+def test_odd_counts_break_nothing(step: str) -> None:
+    said = [{"name": "step", "value": step}, {"name": "total", "value": step}]
+    assert ProgressBar("train").row(job(metrics=said), 0.0)

@@ -28,9 +28,7 @@ def pod(job: str, index: int, phase: str, **status: Any) -> Json:
     }
 
 
-UNSCHEDULABLE = [
-    {"type": "PodScheduled", "status": "False", "message": "0/1 nodes fit: it asks for 8 CPUs, the node has 2"}
-]
+UNSCHEDULABLE = [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available: 1 Insufficient cpu."}]
 CRASHING = [{"name": "node", "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}}}]
 
 
@@ -39,7 +37,12 @@ CRASHING = [{"name": "node", "state": {"waiting": {"reason": "CrashLoopBackOff",
     [
         ({}, None, [], ("Pending", "waiting for the operator to build its JobSet")),
         ({"status": {"message": 'no runtime "x"'}}, None, [], ("Pending", 'no runtime "x"')),
-        ({"spec": {"suspend": True}}, None, [], ("Suspended", "suspended by spec.suspend; set it to false to start")),
+        (
+            {"spec": {"suspend": True}},
+            None,
+            [],
+            ("Suspended", "suspended by spec.suspend. Start it: trainwright resume JOB"),
+        ),
         (
             {},
             jobset(replicated("node", 2)),
@@ -50,13 +53,21 @@ CRASHING = [{"name": "node", "state": {"waiting": {"reason": "CrashLoopBackOff",
             {},
             jobset(replicated("node", 2)),
             [pod("node", 0, "Running"), pod("node", 1, "Pending", conditions=UNSCHEDULABLE)],
-            ("Pending", "node-1 waits: 0/1 nodes fit: it asks for 8 CPUs, the node has 2"),
+            (
+                "Pending",
+                "node-1 waits: 0/1 nodes are available: 1 Insufficient cpu. Ask for fewer CPUs (--cpus, or "
+                "resourcesPerNode) or fewer nodes, or wait until other jobs end",
+            ),
         ),
         (
             {},
             jobset(replicated("node", 1)),
             [pod("node", 0, "Pending", containerStatuses=CRASHING)],
-            ("Pending", "node-0 waits: container node is CrashLoopBackOff: back-off 20s"),
+            (
+                "Pending",
+                "node-0 fails again and again (0 restarts so far). Mend what its last lines say: trainwright logs JOB "
+                "--previous",
+            ),
         ),
         (
             {},

@@ -1,4 +1,4 @@
-"""Two runs that ended alike compare equal, and two that did not do not."""
+"""Two end states are equal exactly if the runs ended alike."""
 
 from __future__ import annotations
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
 
+from selfcheck.leftovers import Tasks
 from trainwright.client.errors import UnknownOutcome
 from trainwright.client.requests import Request
 from trainwright.client.transport import Answer, Stream
@@ -118,11 +118,11 @@ async def test_a_rule_can_have_a_condition_of_its_own(server: Server) -> None:
     assert server.carried_out == [GET]
 
 
-async def test_a_delay_takes_its_time_and_no_more_than_the_deadline(server: Server) -> None:
+async def test_a_delay_takes_its_time_and_no_more_than_the_deadline(server: Server, tasks: Tasks) -> None:
     clock = VirtualClock()
     transport = FaultyTransport(server, [Rule(Delay(5), times=None)], clock)
-    patient = asyncio.create_task(transport.send(GET, deadline=30))
-    hasty = asyncio.create_task(transport.send(GET, deadline=2))
+    patient = tasks.start(transport.send(GET, deadline=30))
+    hasty = tasks.start(transport.send(GET, deadline=2))
     await clock.advance(4)
     assert server.carried_out == []
     with pytest.raises(UnknownOutcome):
@@ -159,15 +159,13 @@ async def test_a_watch_can_be_refused_at_its_start(server: Server) -> None:
 
 @pytest.mark.parametrize(("after", "arrived"), [(True, [POST]), (False, [])])
 async def test_after_a_crash_nothing_gets_through_or_returns(
-    server: Server, after: bool, arrived: list[Request]
+    server: Server, after: bool, arrived: list[Request], tasks: Tasks
 ) -> None:
     transport = faulty(server, Crash(after), writes_only=True)
-    doomed = asyncio.create_task(transport.send(POST, deadline=1))
+    doomed = tasks.start(transport.send(POST, deadline=1))
     await transport.crashed.wait()
-    later = asyncio.create_task(transport.send(GET, deadline=1))
-    done, _ = await asyncio.wait({doomed, later}, timeout=0.01)
-    assert done == set()
+    later = tasks.start(transport.send(GET, deadline=1))
+    await VirtualClock().settle()
+    assert not doomed.done()
+    assert not later.done()
     assert server.carried_out == arrived
-    for task in (doomed, later):
-        task.cancel()
-    await asyncio.gather(doomed, later, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""What kubelets without machines do with a pod next."""
+"""The next step that the kubelets of a plane without machines take with a pod."""
 
 from __future__ import annotations
 

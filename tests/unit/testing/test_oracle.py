@@ -1,4 +1,4 @@
-"""The oracle catches what it promises to: every rule is shown a story without fault and one with a seeded fault."""
+"""The oracle catches what it promises: every rule is given a correct story and one with a seeded fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cutting an object down to what one manager owns."""
+"""An object is cut down to the fields that one manager owns."""
 
 from __future__ import annotations
 

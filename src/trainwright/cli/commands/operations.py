@@ -1,0 +1,90 @@
+"""Commands for those who run the operator, and for the steps of a TrainJob."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trainwright.cli.commands import flags
+from trainwright.cli.commands.command import Arguments, Command, Example
+
+
+def _plugins(parser: Arguments) -> None:
+    flags.gates(parser)
+    flags.output(parser, "table", "json", default="table")
+
+
+def _operator(parser: Arguments) -> None:
+    parser.add_argument("--config", type=Path, metavar="FILE", help="the operator's configuration file")
+    parser.add_argument(
+        "--kubeconfig", type=Path, metavar="FILE", help="kubeconfig file (default: the service account of the pod)"
+    )
+    parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig (default: its current one)")
+    parser.add_argument("--feature-gates", default="", metavar="GATE=BOOL,…", help="such as TrainJobStatus=true")
+    parser.add_argument(
+        "--metrics-auth", action="store_true", help="serve metrics only to those who may read them (metrics.auth)"
+    )
+    parser.add_argument(
+        "--take-over", action="store_true", help="serve a local cluster, or one whose webhooks call another operator"
+    )
+
+
+def _initialize(parser: Arguments) -> None:
+    parser.add_argument("step", choices=("dataset", "model"), help="what it is: decides the variables' meaning")
+    parser.add_argument(
+        "uri", nargs="?", metavar="URI", help="hf://, s3://, https:// or file:// (default: the variable STORAGE_URI)"
+    )
+    parser.add_argument(
+        "--target", type=Path, metavar="DIR", help="where it goes (default: /workspace/dataset or /workspace/model)"
+    )
+    parser.add_argument(
+        "--cache",
+        metavar="DIR",
+        help="what other runs may use again, or none (default: TRAINWRIGHT_CACHE_DIR, or the XDG cache directory)",
+    )
+    parser.add_argument(
+        "--retry-seconds",
+        type=flags.seconds,
+        metavar="N",
+        help="give up after so long without a byte (default: TRAINWRIGHT_RETRY_SECONDS, or 300)",
+    )
+
+
+def _completion(parser: Arguments) -> None:
+    parser.add_argument("shell", nargs="?", choices=("bash", "zsh", "fish"), help="the shell")
+    parser.add_argument("--list", dest="source", metavar="WHAT", help="names, for the scripts: jobs, runs, runtimes, …")
+
+
+COMMANDS = (
+    Command(
+        "plugins",
+        "list the plugins with their source, order and extension points, and errors of broken ones",
+        _plugins,
+        "plugins:plugins",
+        (Example("trainwright plugins", "those that the operator would load"),),
+    ),
+    Command(
+        "initialize",
+        "fetch a dataset or a model, as a TrainJob's initializers do",
+        _initialize,
+        "initialize:initialize",
+        (Example("trainwright initialize dataset file:///data/mnist --target mnist", "copy a folder, as a pod would"),),
+    ),
+    Command(
+        "operator",
+        "run the operator in a cluster",
+        _operator,
+        "operate:operate",
+        (Example("trainwright operator --config config.yaml --context prod", "on the cluster of that context"),),
+    ),
+    Command(
+        "completion",
+        "print the script with which bash, zsh or fish completes commands, flags and names",
+        _completion,
+        "completion.command:completion",
+        (
+            Example("source <(trainwright completion bash)", "for this shell; the line can go into ~/.bashrc"),
+            Example("trainwright completion zsh", "for zsh"),
+            Example("trainwright completion fish", "for fish: trainwright completion fish | source"),
+        ),
+    ),
+)

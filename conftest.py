@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-pytest_plugins = ["pytester", "selfcheck.secondtries"]
+pytest_plugins = ["pytester", "selfcheck.secondtries", "selfcheck.leftovers"]

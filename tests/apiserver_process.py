@@ -29,7 +29,7 @@ class ApiServerProcess:
         self.token = ""
 
     def start(self) -> float:
-        """Seconds until it answered."""
+        """Start the server and return how many seconds passed until it answered."""
         began = time.monotonic()
         command = [sys.executable, "-m", "trainwright.embedded.apiserver", "--dir", str(self.directory), *self.options]
         log = (self.directory.parent / f"{self.directory.name}.log").open("a")
@@ -48,19 +48,20 @@ class ApiServerProcess:
         return (self.directory.parent / f"{self.directory.name}.log").read_text()
 
     def kill(self) -> None:
-        """As a crash would end it."""
+        """Kill the server, as a crash would."""
         assert self.process is not None
-        self.process.kill()
-        self.process.wait()
+        with self.process:  # waits, and closes its pipe
+            self.process.kill()
 
     def stop(self) -> None:
-        if self.process is not None and self.process.poll() is None:
+        if self.process is None:
+            return
+        with self.process:
             self.process.terminate()
             try:
                 self.process.wait(10)
             except subprocess.TimeoutExpired:
                 self.process.kill()
-                self.process.wait()
 
     @property
     def ca(self) -> Path:
@@ -70,7 +71,7 @@ class ApiServerProcess:
         return ssl.create_default_context(cafile=self.ca)
 
     def request(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-        """One request as the administrator: the status and the decoded body."""
+        """Send one request as the administrator; return the status and the decoded body."""
         data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data=data, method=method)  # noqa: S310  our own loopback URL
         request.add_header("Authorization", f"Bearer {self.token}")
@@ -81,7 +82,8 @@ class ApiServerProcess:
             with urllib.request.urlopen(request, context=self.context(), timeout=30) as answer:  # noqa: S310
                 return answer.status, _decode(answer.read())
         except urllib.error.HTTPError as error:
-            return error.code, _decode(error.read())
+            with error:
+                return error.code, _decode(error.read())
 
 
 def _decode(data: bytes) -> Any:

@@ -5,17 +5,24 @@ Everything here runs real processes: the command, the control plane it starts an
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 COMMAND = [os.environ.get("TRAINWRIGHT_PYTHON", sys.executable), "-m", "trainwright.cli.main"]
 """Another environment than the test's own may hold Trainwright, as in the tests of the Kubeflow SDK."""
+
+
+OURS = re.compile(r"^Traceback", re.MULTILINE)
+"""A traceback of the command itself; those of ranks have the rank in front."""
 
 
 class CommandLine:
@@ -24,15 +31,37 @@ class CommandLine:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def __call__(self, *arguments: str, code: int | None = 0, stdin: str = "", seconds: float = 90) -> str:
-        """Run to the end and return what it printed; `code` is the exit code it must have, None for any."""
+    def __call__(
+        self,
+        *arguments: str,
+        code: int | None = 0,
+        stdin: str = "",
+        seconds: float = 90,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> str:
+        """Run to the end and return what it printed; `code` is the exit code it must have, None for any. `env` is
+        added to the test's own environment.
+        """
         done = subprocess.run(
-            self.command(*arguments), input=stdin, capture_output=True, text=True, timeout=seconds, check=False
+            self.command(*arguments),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
         )
         output = done.stdout + done.stderr
-        assert "Traceback" not in output, output
+        assert not OURS.search(output), output
         assert code is None or done.returncode == code, f"exit {done.returncode}, not {code}:\n{output}"
         return output
+
+    def parsed(self, *arguments: str) -> Any:
+        """Run to the end and return the JSON on its standard output. Remarks go to standard error."""
+        done = subprocess.run(self.command(*arguments), capture_output=True, text=True, timeout=90, check=True)
+        return json.loads(done.stdout)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start it and return at once; its output is a pipe."""
@@ -48,7 +77,7 @@ class CommandLine:
     def command(self, *arguments: str) -> list[str]:
         name, *rest = arguments
         offline = name in ("render", "validate", "explain", "plugins")
-        return [*COMMAND, name, *rest, *([] if offline else ["--dir", str(self.directory)])]
+        return [*COMMAND, name, *([] if offline else ["--dir", str(self.directory)]), *rest]
 
     @property
     def kubeconfig(self) -> Path:
@@ -64,12 +93,12 @@ class CommandLine:
 
 @contextmanager
 def command_line(directory: Path) -> Iterator[CommandLine]:
-    """A command line whose cluster, if one is up at the end, is taken down; a process left over fails the test."""
+    """A command line; at the end its cluster is taken down, and a process that is left over fails the test."""
     trainwright = CommandLine(directory)
     try:
         yield trainwright
     finally:
-        trainwright("down", code=None)
+        trainwright("down", "--force", code=None)
         left = processes_of(directory)
         for pid, _ in left:
             os.kill(pid, signal.SIGKILL)
@@ -90,6 +119,21 @@ def processes_of(directory: Path) -> list[tuple[int, str]]:
         if line and (str(directory) in line or where.startswith(str(directory))):
             found.append((int(entry.name), line))
     return found
+
+
+def processes_of_pods(directory: Path) -> list[str]:
+    """Those that are neither the control plane nor a child of it: the nursery has the command line of supervisors."""
+    found = processes_of(directory)
+    planes = {pid for pid, line in found if "trainwright.cli.controlplane" in line}
+    return [line for pid, line in found if pid not in planes and _parent(pid) not in planes]
+
+
+def _parent(pid: int) -> int:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return int(status.partition("PPid:")[2].split()[0])
 
 
 def plain_job(name: str, script: str, nodes: int = 1, **spec: object) -> str:

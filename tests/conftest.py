@@ -1,3 +1,5 @@
+"""The fixtures of all suites."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

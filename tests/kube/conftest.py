@@ -51,7 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class TwoHalves(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Two workers, two planes: the files of the operator stay together, for the last judges what the others did."""
+    """Two workers, two planes. The operator's files share one of them, because the last file judges the others."""
 
     def _split_scope(self, nodeid: str) -> str:
         return "operator" if "/test_operator_" in nodeid else "rest"
@@ -74,7 +74,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """What the embedded control plane does not have is a named skip with its reason, never a silent one."""
+    """Turn what the embedded control plane does not have into a skip that names its reason."""
     if call.excinfo is not None and call.excinfo.errisinstance(NotOnEmbedded):
         call.excinfo = _skipped(call.excinfo)
     return (yield)
@@ -108,7 +108,7 @@ JUDGED = ("test_conformance_kube.py", "test_crashes.py", "test_operator_")
 
 @pytest.fixture(autouse=True)
 def judged(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Whatever a test is about, the oracle judges at its end what operators did meanwhile."""
+    """Let the oracle judge what operators did during the test."""
     if not request.path.name.startswith(JUDGED) or "plane" not in request.fixturenames:
         yield
         return

@@ -11,7 +11,7 @@ MANIFESTS = Path(trainwright.__file__).parent / "manifests"
 
 
 def install_crds(plane: RealControlPlane, *, ours_only: bool = False) -> None:
-    """Creates every CRD under `manifests/crds` that is not there yet and waits until it is served."""
+    """Create every CRD under `manifests/crds` that does not exist yet, and wait until it is served."""
     found = [crd for file in sorted((MANIFESTS / "crds").glob("**/*.yaml")) for crd in documents(file.read_text())]
     crds = [crd for crd in found if crd["kind"] == "CustomResourceDefinition"]
     plane.install_crds(crd for crd in crds if not ours_only or crd["spec"]["group"] == "trainer.kubeflow.org")

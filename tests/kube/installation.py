@@ -1,12 +1,13 @@
-"""Our operator as a platform team installs it: roles, webhooks, certificates, election, and nothing not granted.
+"""Our operator as a platform team installs it: with the shipped roles, webhooks, certificates and leader election.
 
 In: a real control plane with our CRDs. Out: the operator, bound to its service account, in a thread; its webhooks
-called by the API server over TLS with the CA that the operator itself put there. What the overlay contains beyond
-what a plane without nodes can run (the Deployment and its Service) is left out; webhooks reach us by URL instead.
+called by the API server over TLS with the CA that the operator itself put there. The Deployment and its Service are
+left out, since the plane has no nodes to run them; the API server calls the webhooks by URL instead.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from types import TracebackType
@@ -51,6 +52,7 @@ class Installation:
         overlay: str = "progress",
         policy: Policy | None = None,
         lease_seconds: int = 30,
+        feature_gates: tuple[str, ...] = (),
     ) -> None:
         self.plane = plane
         self.overlay = overlay
@@ -58,6 +60,7 @@ class Installation:
         self.progress_port = free_port()
         self.policy = policy or Policy("operator.test.svc", addresses=("127.0.0.1",))
         self.lease_seconds = lease_seconds
+        self.feature_gates = {"TrainJobStatus": overlay == "progress"} | dict.fromkeys(feature_gates, True)
         self.objects: list[Json] = []
         self.operator: OperatorInThread
 
@@ -108,7 +111,7 @@ class Installation:
         return Operator(client, settings)
 
     def configuration(self) -> str:
-        """The shipped one, with addresses of this machine and a lease that suits the test."""
+        """The shipped configuration, with addresses of this machine and a lease that suits the test."""
         return f"""
 apiVersion: config.trainer.kubeflow.org/v1alpha1
 kind: Configuration
@@ -123,14 +126,19 @@ leaderElection:
   renewDeadline: {self.lease_seconds * 3 // 4}s
   retryPeriod: 1s
 controller: {{groupKindConcurrency: {{TrainJob.trainer.kubeflow.org: 5}}}}
-featureGates: {{TrainJobStatus: {str(self.overlay == "progress").lower()}}}
+featureGates: {json.dumps(self.feature_gates)}
 """
 
     @property
     def roles(self) -> list[Json]:
         """What the overlay grants to the operator."""
-        kinds = ("Role", "ClusterRole")
-        return [it for it in self._render() if it["kind"] in kinds and "public" not in it["metadata"]["name"]]
+        objects = self._render()
+        bound = {
+            (item["roleRef"]["kind"], item["roleRef"]["name"])
+            for item in objects
+            if item["kind"].endswith("RoleBinding") and any(it["name"] == ACCOUNT for it in item["subjects"])
+        }
+        return [it for it in objects if (it["kind"], it["metadata"]["name"]) in bound]
 
     def _render(self) -> list[Json]:
         kubectl = self.plane.programs.program("kubectl")

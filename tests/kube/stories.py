@@ -60,7 +60,7 @@ def create(rest: Rest, namespace: str, *items: Json) -> None:
 
 
 def until_state(rest: Rest, namespace: str, state: str, name: str = "job") -> Json:
-    """The TrainJob says so in `status.state`, and a finished one in its conditions too."""
+    """Wait until `status.state` says so, and for a finished TrainJob its conditions too."""
 
     def holds(job: Json | None) -> bool:
         if job is None or job.get("status", {}).get("state") != state:

@@ -1,7 +1,7 @@
 """What our manager owns in the stored children equals what Kubeflow Trainer applied, for every recorded case.
 
-Through the real API server, with JobSet's own webhooks in the way: the fields are read back from `managedFields`, so
-whatever defaults and other controllers added does not count, and whatever the server dropped is missed.
+The objects go through a real API server and JobSet's own webhooks. Our fields are read back from `managedFields`, so
+that defaults and other controllers' fields do not count, and a field that the server dropped is noticed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def read(path: Path) -> list[Json]:
 
 @pytest.fixture(scope="module")
 def operator(plane: RealControlPlane, request: pytest.FixtureRequest) -> Iterator[Installation]:
-    """As shipped, with progress reporting or without: the cases say under which they were recorded."""
+    """The operator as shipped, with or without progress reporting, as the case was recorded."""
     with Installation(plane, overlay="progress" if request.param else "manager") as installed:
         yield installed
 
@@ -91,7 +91,7 @@ class Case:
         self.plane.admin.delete_if_there(f"/api/v1/namespaces/{self.namespace}")
 
     def assert_children(self, expected: list[Json]) -> None:
-        """Soon what we own is what was recorded; if not, the difference is shown."""
+        """Wait until we own exactly what was recorded; show the difference if that does not happen."""
         ordered = not env_order_is_chance(self.input)
         wanted = keyed(expected, namespace="golden", ordered_env=ordered)
         end = time.monotonic() + SETTLE_SECONDS

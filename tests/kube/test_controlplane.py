@@ -1,4 +1,4 @@
-"""The real control plane that every other test here stands on: is it what it says it is?"""
+"""The real control plane, on which every other test here relies, is what it claims to be."""
 
 from __future__ import annotations
 

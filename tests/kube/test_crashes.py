@@ -1,9 +1,9 @@
 """The operator dies after each of its writes and is started again: nothing is lost, nothing is done twice.
 
 A story is played once undisturbed, which tells how many writes there are to die after. Then it is played once for every
-write, with an operator that is gone right after it and another that finds what it left. Where both end must be equal,
-and so must the number of times each object came and went: as the watch saw it, since of a request that was on its way
-when its operator died the audit log does not tell for sure what became of it.
+write, with an operator that dies right after it and another that finds what it left. Both runs must end in the same
+state, and each object must have come and gone equally often. The watch counts that, not the audit log: the log does
+not tell for sure what became of a request that was on its way when its operator died.
 """
 
 from __future__ import annotations
@@ -62,12 +62,15 @@ def mortal_operator(kubeconfig: Path, rules: list[Rule]) -> Iterator[OperatorInT
             heir.join(60)
 
 
-def play(plane: RealControlPlane, story: Story, die_after: int | None = None) -> Ending:
+def play(plane: RealControlPlane, story: Story, die_after: int | None = None, rule: Rule | None = None) -> Ending:
     namespace = plane.namespace("crash")
     here = f"/namespaces/{namespace}/"
     user = f"operator-{namespace}"
     kubeconfig = plane.user_kubeconfig(user, "system:masters")
     rules = [Rule(Crash(), path=here, nth=die_after, writes_only=True)] if die_after else []
+    if rule is not None:
+        rule.path = here
+        rules.append(rule)
     with WatchLog(plane.admin) as log, mortal_operator(kubeconfig, rules) as first:
         story(plane.admin, namespace)
         state = settled(plane, namespace)

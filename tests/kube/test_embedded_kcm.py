@@ -1,4 +1,4 @@
-"""A controller that nobody here wrote lives on our API server: kube-controller-manager runs a Job on `up --api-only`.
+"""The real kube-controller-manager runs a Job on our API server (`up --api-only`).
 
 It runs for two minutes, on our server and on the real one, and may log no error on ours that it does not log there.
 """
@@ -37,7 +37,7 @@ NAMESPACE = "lived-in"
 
 @dataclass
 class Lived:
-    """What became of a Job, told by the API, and what kube-controller-manager complained about meanwhile."""
+    """What the API showed of a Job, and the errors that kube-controller-manager logged meanwhile."""
 
     story: dict[str, object]
     errors: set[str]
@@ -78,7 +78,7 @@ def live(rest: Rest, kubeconfig: Path, programs: BuiltPrograms, directory: Path)
 
 
 def tell(rest: Rest) -> dict[str, object]:
-    """Creates, suspends, resumes, completes and cleans up; every value is what the API showed."""
+    """Create, suspend, resume, complete and clean up a Job; return what the API showed at each step."""
     rest.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     jobs = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
     pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -124,7 +124,7 @@ def tell(rest: Rest) -> dict[str, object]:
 
 
 def let_go(rest: Rest, pods: str, pod: Json) -> None:
-    """What a kubelet does with a pod that is being deleted: without nodes somebody must."""
+    """Finish a pod that is being deleted, as its kubelet would: this plane has no nodes."""
     rest.raw("DELETE", f"{pods}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
 
 
@@ -138,12 +138,23 @@ def errors_in(log: str) -> set[str]:
     found = set()
     for line in log.splitlines():
         matched = re.match(r"([EWF])\d{4} \S+ +\d+ ([\w.]+):\d+\] (.*)", line)
-        if matched and (matched[1] in "EF" or "reflector" in matched[2]):
+        if matched and (matched[1] in "EF" or "reflector" in matched[2]) and not is_lost_race(matched[3]):
             text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uid>", matched[3])
             text = re.sub(r"(127\.0\.0\.1|localhost):\d+", "<server>", text)
             text = re.sub(r"-[a-z0-9]{5}\b", "-<random>", text)
             found.add(re.sub(r"\d+", "<n>", f"{matched[2]}: {text}"))
     return found
+
+
+def is_lost_race(text: str) -> bool:
+    """Whether a controller's delete met a newer version of the object than the one it had read.
+
+    The garbage collector, the namespace controller and the Job controller all write to the pods of a namespace that is
+    being deleted. Who comes second is chance, on either server; the garbage collector logs the conflict and
+    tries again. A conflict between equal versions would be the server's fault, and counts.
+    """
+    versions = re.search(r"ResourceVersion in the precondition \((\d+)\) does not match .* in record \((\d+)\)", text)
+    return versions is not None and int(versions[1]) < int(versions[2])
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
 What it says in protobuf, in which Go's typed clients ask for failures, is the same to the byte.
 
-Dry runs, so that no answer depends on an earlier one. `TRAINWRIGHT_FUZZ` multiplies the count, `TRAINWRIGHT_FUZZ_SEED`
-draws others.
+They are dry runs, so that no answer depends on an earlier one. `TRAINWRIGHT_FUZZ` multiplies the count,
+`TRAINWRIGHT_FUZZ_SEED` draws others.
 """
 
 from __future__ import annotations

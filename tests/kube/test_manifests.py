@@ -15,6 +15,7 @@ from trainwright.operator.configfile import parse
 from trainwright.schema.jsonobject import Json
 from trainwright.testing.controlplane import RealControlPlane, documents
 from trainwright.testing.grants import grants
+from waiting import eventually
 
 MANIFESTS = Path(trainwright.__file__).resolve().parent.joinpath("manifests").resolve()
 OVERLAYS = sorted(path.parent.name for path in (MANIFESTS / "overlays").glob("*/kustomization.yaml"))
@@ -117,3 +118,38 @@ def test_a_directory_of_plugins_is_mounted_where_the_configuration_names_it(kube
     [mount] = [it for it in pod["containers"][0]["volumeMounts"] if it["mountPath"] == directory]
     [volume] = [it for it in pod["volumes"] if it["name"] == mount["name"]]
     assert (mount["readOnly"], volume["configMap"]) == (True, {"name": "trainwright-plugins", "optional": True})
+
+
+def test_who_may_edit_a_namespace_may_edit_its_trainjobs_and_who_may_view_it_may_view_them(
+    plane: RealControlPlane, kubectl: Kubectl
+) -> None:
+    """The shipped roles join Kubernetes' own: nobody writes a role of his own for TrainJobs."""
+    here = plane.namespace()
+    rules = of_kind(built(kubectl, MANIFESTS / "overlays" / "manager"), "ClusterRole")
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    for item in rules:
+        if item["metadata"]["name"] in ("kubeflow-trainer-edit", "kubeflow-trainer-view"):
+            plane.admin.apply(f"{rbac}/clusterroles/{item['metadata']['name']}", item)
+    for role, name in (("edit", "some-editor"), ("view", "some-viewer")):
+        binding = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}],
+        }
+        plane.admin.create(f"{rbac}/namespaces/{here}/rolebindings", binding)
+
+    def may(user: str, verb: str) -> bool:
+        attributes = {"namespace": here, "verb": verb, "group": "trainer.kubeflow.org", "resource": "trainjobs"}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": user, "resourceAttributes": attributes},
+        }
+        answer = plane.admin.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+        return bool(answer["status"]["allowed"])
+
+    eventually("the roles joined", lambda: may("some-editor", "create") and may("some-viewer", "list"))
+    assert not may("some-viewer", "create")
+    assert not may("somebody-else", "list")

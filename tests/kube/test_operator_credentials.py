@@ -1,4 +1,4 @@
-"""Every way to say who we are, against a real API server: what `kubectl` can use, the client can use."""
+"""Every kind of credential that kubectl can use works for our client, against a real API server."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ async def test_a_server_of_another_ca_is_not_talked_to_unless_asked(
 
 
 class ConnectProxy:
-    """An HTTP proxy that knows CONNECT, and counts."""
+    """An HTTP proxy that supports CONNECT and counts the tunnels."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""What happens around the operator must not matter: a second one, a store away, a type not installed yet."""
+"""The operator copes with a second operator, with etcd away, and with a CRD that is not installed yet."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from trainwright.testing.audit import requests
 from trainwright.testing.controlplane import RealControlPlane
 from trainwright.testing.operators import OperatorInThread
 from trainwright.testing.processes import Process
+from waiting import eventually
 
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/trainer.kubeflow.org"
 
@@ -66,14 +67,15 @@ def create_when_possible(plane: RealControlPlane, namespace: str, job: Json) -> 
 
 
 def until_created(plane: RealControlPlane, path: str, body: Json) -> int:
-    """The first answers after etcd is back, or before a webhook is up, may be failures."""
-    end = time.monotonic() + 60
-    while True:
-        code, answer = plane.admin.raw("POST", path, body)
-        if code in (201, 409):
-            return code
-        assert time.monotonic() < end, answer
-        time.sleep(0.5)
+    """Create an object; the first answers after etcd is back, or before a webhook is up, may be failures."""
+
+    def created() -> int | None:
+        code, _ = plane.admin.raw("POST", path, body)
+        return code if code in (201, 409) else None
+
+    code = eventually("the object to be created", created, 60)
+    assert code is not None
+    return code
 
 
 @pytest.fixture
@@ -104,7 +106,7 @@ def test_jobset_may_be_installed_after_the_operator_and_no_restart_is_needed(bar
 
 
 class OperatorProcess:
-    """The operator as `trainwright operator` runs it, bound to the shipped roles."""
+    """The operator as `trainwright operator --take-over` runs it: the webhooks call the other one of the two."""
 
     def __init__(self, installed: Installation, name: str, directory: Path) -> None:
         configuration = directory / f"{name}.yaml"
@@ -115,7 +117,8 @@ class OperatorProcess:
             "from trainwright.operator.certificates import Policy;"
             "logging.basicConfig(level=logging.INFO);"
             "sys.exit(run_operator(config=pathlib.Path(sys.argv[1]), kubeconfig=pathlib.Path(sys.argv[2]),"
-            f"namespace={NAMESPACE!r}, identity=sys.argv[3], policy=Policy('x.svc', addresses=('127.0.0.1',))))"
+            f"namespace={NAMESPACE!r}, identity=sys.argv[3], take_over=True,"
+            "policy=Policy('x.svc', addresses=('127.0.0.1',))))"
         )
         argv = [sys.executable, "-c", script, str(configuration), str(installed.kubeconfig), name]
         self.process = Process(name, argv, directory / f"{name}.log")
@@ -159,10 +162,7 @@ def test_a_leader_that_was_stopped_past_its_lease_writes_nothing_and_ends(
         create_when_possible(plane, namespace, trainjob("second", "it"))
         until_state(plane.admin, namespace, "Complete", "second")
         os.kill(one.process.pid, signal.SIGCONT)
-        end = time.monotonic() + 5
-        while one.process.is_alive():
-            assert time.monotonic() < end, "the old leader should have ended"
-            time.sleep(0.05)
+        eventually("the old leader to end", lambda: not one.process.is_alive(), 5)
         time.sleep(1)
         late = [
             request
@@ -174,7 +174,7 @@ def test_a_leader_that_was_stopped_past_its_lease_writes_nothing_and_ends(
 
 
 def exit_code(process: Process, signals: list[signal.Signals]) -> int:
-    """Sends them all and waits for the end."""
+    """Send all signals, and wait for the process to end."""
     for number in signals:
         process.send(number)
     _, status = os.waitpid(process.pid, 0)

@@ -1,4 +1,4 @@
-"""Converged and left alone with 1,000 TrainJobs, the operator writes nothing but its Lease and hardly runs (I8)."""
+"""With 1,000 converged TrainJobs the operator writes nothing but its Lease and hardly uses any CPU."""
 
 from __future__ import annotations
 

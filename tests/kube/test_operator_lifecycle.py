@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
 
@@ -13,6 +14,7 @@ from trainwright.schema.jsonobject import Json
 from trainwright.testing.audit import requests
 from trainwright.testing.controlplane import RealControlPlane
 from trainwright.testing.rest import Refused
+from waiting import eventually
 
 MPI_NODES = {**MPI, "mpi": {**MPI["mpi"], "runLauncherAsNode": False}}
 
@@ -75,6 +77,35 @@ def test_a_job_of_every_plugins_runtime_completes(plane: RealControlPlane, here:
         job["status"]["runtimeRevision"] == job_set["metadata"]["annotations"]["trainer.kubeflow.org/runtime-revision"]
     )
     assert any(entry["succeeded"] for entry in job["status"]["jobsStatus"])
+
+
+@pytest.mark.parametrize("name", ["plain", "torch", "jax", "xgboost", "coscheduling", "volcano"])
+def test_a_job_from_its_creation_to_its_end_costs_no_read(plane: RealControlPlane, here: str, name: str) -> None:
+    create(plane.admin, here, RUNTIMES[name](), trainjob("first", "it"))
+    until_state(plane.admin, here, "Complete", "first")  # the operator's stores know the runtime by now
+    began = plane.audit_position()
+    create(plane.admin, here, trainjob("job", "it"))
+    until_state(plane.admin, here, "Complete")
+    sent = [it for it in requests(plane.audit_events(began), user=USER, namespace=here) if "first" not in it.name]
+    looks = [str(request) for request in sent if request.verb in ("get", "list")]
+    assert [look for look in looks if not look.startswith("get configmaps ")] == []  # it looks before it adopts data
+    writes = [request.full_resource for request in sent if request.is_write and request.full_resource != "events"]
+    assert writes.count("jobsets") == 1
+    assert writes.count("trainjobs/status") <= 3, writes
+
+
+@pytest.mark.parametrize(
+    ("name", "group"), [("coscheduling", "scheduling.x-k8s.io/v1alpha1"), ("volcano", "scheduling.volcano.sh/v1beta1")]
+)
+def test_a_pod_group_that_is_deleted_beside_a_running_job_comes_back(
+    plane: RealControlPlane, here: str, name: str, group: str
+) -> None:
+    create(plane.admin, here, RUNTIMES[name](), trainjob("job", "it", "hang"))
+    until_state(plane.admin, here, "Running")
+    path = f"/apis/{group}/namespaces/{here}/podgroups/job"
+    first = plane.admin.get(path)["metadata"]["uid"]
+    plane.admin.delete(path)
+    plane.admin.until(path, lambda found: found and found["metadata"]["uid"] != first, what="a new one")
 
 
 def test_a_job_of_a_cluster_runtime_completes_and_the_runtime_is_guarded_meanwhile(
@@ -421,6 +452,21 @@ def test_runtime_patches_are_stamped_with_the_time_they_changed(plane: RealContr
     assert patch["time"]
 
 
+def test_a_client_of_an_older_generation_does_not_erase_runtime_patches(plane: RealControlPlane, here: str) -> None:
+    """Kueue 0.15 updates with a type that has no runtimePatches, and writes podTemplateOverrides."""
+    create(plane.admin, here, runtime("it", TORCH))
+    create(plane.admin, here, trainjob("job", "it", suspend=True, runtimePatches=node_patch("node-0")))
+    before = plane.admin.get(job_path(here))
+    stored = before["spec"]["runtimePatches"]
+    del before["spec"]["runtimePatches"]
+    override = {"targetJobs": [{"name": "node"}], "spec": {"nodeSelector": {"pool": "a"}}}
+    before["spec"]["podTemplateOverrides"] = [override]
+    plane.admin.replace(job_path(here), before)
+    after = plane.admin.get(job_path(here))["spec"]
+    assert after["runtimePatches"] == stored
+    assert after["podTemplateOverrides"] == [override]
+
+
 def test_runtimes_are_judged_by_their_webhooks(plane: RealControlPlane, here: str) -> None:
     bad = runtime("it", TORCH)
     bad["spec"]["template"]["spec"]["replicatedJobs"][0]["replicas"] = 2
@@ -432,7 +478,7 @@ def test_runtimes_are_judged_by_their_webhooks(plane: RealControlPlane, here: st
 def test_with_the_webhook_down_creates_are_refused_and_the_rest_goes_on(
     plane: RealControlPlane, installed: Installation, here: str
 ) -> None:
-    """The webhook's address is made wrong: what a network policy or a lost Service does."""
+    """The webhook gets a wrong address, which is what a network policy or a lost Service amounts to."""
     create(plane.admin, here, runtime("it", TORCH), trainjob("job", "it", "hang", suspend=True))
     until_state(plane.admin, here, "Suspended")
     path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/validator.trainer.kubeflow.org"
@@ -459,13 +505,14 @@ def test_with_the_webhook_down_creates_are_refused_and_the_rest_goes_on(
 
 def wait_until_creates_are_refused(plane: RealControlPlane, namespace: str) -> None:
     """The API server takes a moment to see a changed webhook configuration."""
-    for number in range(100):
-        code, body = plane.admin.raw("POST", f"{base(namespace)}/trainjobs", trainjob(f"other-{number}", "it"))
-        if code >= 400:
-            assert b"failed calling webhook" in body
-            return
-        time.sleep(0.1)
-    raise AssertionError("creates went on although the webhook is down")
+    numbers = itertools.count()
+
+    def is_refused() -> bool:
+        code, body = plane.admin.raw("POST", f"{base(namespace)}/trainjobs", trainjob(f"other-{next(numbers)}", "it"))
+        assert code < 400 or b"failed calling webhook" in body
+        return code >= 400
+
+    eventually("creates to be refused, since the webhook is down", is_refused, 20)
 
 
 def test_converged_jobs_cause_no_writes(plane: RealControlPlane, here: str) -> None:

@@ -5,8 +5,7 @@ The operator starts with an empty directory of plugins, and the plugin's file is
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from trainwright.schema.jsonobject import Json
 from trainwright.testing.audit import requests
 from trainwright.testing.controlplane import RealControlPlane
 from trainwright.testing.grants import unused
+from waiting import eventually
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plugins" / "plainjob"
 PLUGIN = EXAMPLE / "trainwright_plainjob.py"
@@ -51,18 +51,11 @@ class WithPlugins(Installation):
         """Write the plugin's file and wait until its plugins are in force."""
         before = self.operator.operator.kinds.framework
         self.put(source)
-        wait_until(lambda: self.operator.operator.kinds.framework is not before)
+        eventually("the file to be read", lambda: self.operator.operator.kinds.framework is not before)
 
     @property
     def figures(self) -> str:
         return generate_latest(self.operator.operator.metrics.registry).decode()
-
-
-def wait_until(happened: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
-    while not happened():
-        assert time.monotonic() < end, "the file was not read"
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +188,9 @@ def test_a_changed_file_serves_the_next_job_and_a_broken_one_leaves_the_last_goo
     until_state(plane.admin, here, "Complete", "changed")
     assert plane.admin.get(job_path(here, "changed"))["metadata"]["labels"]["example.com/version"] == "2"
     installed.put("class Broken:\n")
-    wait_until(lambda: f'trainwright_plugins_broken{{file="{PLUGIN.name}"}} 1.0' in installed.figures)
+    eventually(
+        "the file to be read", lambda: f'trainwright_plugins_broken{{file="{PLUGIN.name}"}} 1.0' in installed.figures
+    )
     create(plane.admin, here, plain(name="broken"))
     until_state(plane.admin, here, "Complete", "broken")
     assert plane.admin.get(job_path(here, "broken"))["metadata"]["labels"]["example.com/version"] == "2"

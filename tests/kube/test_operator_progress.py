@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from kube.installation import USER, Installation
 from kube.stories import TORCH, base, create, runtime, trainjob, until_state
+from trainwright.api.times import rfc3339
 from trainwright.schema.jsonobject import Json
 from trainwright.testing.audit import requests
 from trainwright.testing.controlplane import RealControlPlane
@@ -158,7 +159,7 @@ def account_key(scene: Scene) -> ec.EllipticCurvePrivateKey:
 
 
 def test_a_token_that_we_sign_ourselves_with_the_right_key_is_good(scene: Scene) -> None:
-    """So that the forged ones below are refused for what is wrong with them."""
+    """This shows that the forged tokens below are refused for their claims, and not for how they are made."""
     assert scene.reporter.post({}, forged(scene, key=account_key(scene), expired=False))[0] == 200
 
 
@@ -169,7 +170,7 @@ def pod_of_another_job(scene: Scene) -> Json:
 
 
 def lone_pod(scene: Scene, namespace: str) -> Json:
-    """A pod that calls itself part of the job and is not."""
+    """A pod that has the job's labels and does not belong to it."""
     body = {
         "metadata": {"name": f"lone-{time.monotonic_ns()}", "labels": {"jobset.sigs.k8s.io/jobset-name": "job"}},
         "spec": {"containers": [{"name": "node", "image": "none"}]},
@@ -237,7 +238,8 @@ def test_the_scheme_is_read_as_http_has_it(scene: Scene, header: str) -> None:
         (b"", 422, "Invalid payload"),
         (b"[1]", 422, "Invalid payload"),
         ({"trainerStatus": {"progressPercentage": "fifty", "lastUpdatedTime": NOW}}, 422, "Invalid payload"),
-        (report(progressPercentage=101, lastUpdatedTime="2027-01-01T00:00:00Z"), 422, "job"),
+        (report(progressPercentage=101, lastUpdatedTime="2026-01-02T00:00:00Z"), 422, "job"),
+        (report(progressPercentage=5, lastUpdatedTime="2099-01-01T00:00:00Z"), 422, "is in the future"),
         ({"trainerStatus": {"progressPercentage": 5}}, 422, "lastUpdatedTime"),
         (b" " * 65537, 413, "Payload too large"),
     ],
@@ -267,7 +269,7 @@ def test_many_reports_of_one_job_become_few_writes_and_the_last_wins(scene: Scen
     begun = time.time()
 
     def post(number: int) -> int:
-        body = report(progressPercentage=number, lastUpdatedTime=f"2028-01-01T00:{number // 60:02}:{number % 60:02}Z")
+        body = report(progressPercentage=number, lastUpdatedTime=rfc3339(begun - 99 + number))
         return scene.reporter.post(body, token)[0]
 
     with ThreadPoolExecutor(8) as pool:

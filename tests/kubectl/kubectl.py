@@ -26,7 +26,7 @@ class Result:
 
 
 class Kubectl:
-    def __init__(self, program: Path, kubeconfig: Path, home: Path) -> None:
+    def __init__(self, program: Path, kubeconfig: Path | None, home: Path) -> None:
         self.program = program
         self.kubeconfig = kubeconfig
         self.home = home
@@ -39,7 +39,7 @@ class Kubectl:
                 input=stdin,
                 capture_output=True,
                 text=True,
-                env=self._environment(),
+                env=self.environment(),
                 cwd=self.home,
                 timeout=seconds,
                 check=False,
@@ -51,14 +51,14 @@ class Kubectl:
     def until(
         self, arguments: Sequence[str], pattern: str, during: Sequence[Sequence[str]] = (), seconds: float = 30
     ) -> Result:
-        """Runs a command that does not end by itself, and others while it runs; ends it when `pattern` was printed."""
+        """Run a command that does not end by itself, and others meanwhile; end it when it has printed `pattern`."""
         process = subprocess.Popen(
             [self.program, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env=self._environment(),
+            env=self.environment(),
             cwd=self.home,
         )
         printed: list[str] = []
@@ -85,13 +85,15 @@ class Kubectl:
             process.terminate()
             process.wait()
             reader.join(5)
+            if process.stdout:
+                process.stdout.close()
         return Result(0 if seen else 1, "".join(printed), "")
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
-            "KUBECONFIG": str(self.kubeconfig),
+            "KUBECONFIG": "" if self.kubeconfig is None else str(self.kubeconfig),
             "KUBE_EDITOR": "sed -i s/edit-me/edited/",
             "TZ": "UTC",
         }

@@ -1,4 +1,4 @@
-"""Every command of the kubectl surface as data: what is typed, what it must exit with and show.
+"""Every command of the kubectl surface as data: the command line, its exit code and its output.
 
 In: nothing. Out: `STEPS`, to be run in order against one API server that serves our CRDs and runs no controllers but
 garbage collection and namespace deletion. `test_commands.py` judges them on the embedded server by `code` and `shows`;

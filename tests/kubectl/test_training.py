@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 import yaml
 
 from commandline import plain_job
 from kubectl.kubectl import Kubectl
+from waiting import eventually
 
 JOB = plain_job(
     "talk",
@@ -147,7 +146,4 @@ def test_delete_takes_everything_with_it(kubectl: Kubectl, applied: str) -> None
         0,
         'trainjob.trainer.kubeflow.org "talk" deleted from default namespace',
     )
-    end = time.monotonic() + 30
-    while (left := kubectl("get", "jobsets,jobs,pods", "-o", "name").out) and time.monotonic() < end:
-        time.sleep(0.2)
-    assert left == ""
+    eventually("nothing is left", lambda: kubectl("get", "jobsets,jobs,pods", "-o", "name").out == "")

@@ -1,4 +1,4 @@
-"""Runs the steps in order and keeps what each one said; says when two servers said different things."""
+"""Run the steps in order, keep the output of each, and compare the outputs of two servers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def masked(text: str) -> str:
 
 
 def wrong(step: Step, result: Result) -> str:
-    """Empty, or what is wrong with a step's result taken by itself."""
+    """What is wrong with the result of a step, or an empty string."""
     told = f"$ kubectl {' '.join(step.argv)}\n{result.text}"
     if result.code != step.code:
         return f"exit code {result.code}, not {step.code}:\n{told}"

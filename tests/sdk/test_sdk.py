@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from kubeflow.common.types import KubernetesBackendConfig
 from kubeflow.trainer import CustomTrainer, TrainerClient, options
 
 from commandline import CommandLine, command_line, plain_job
+from waiting import eventually
 
 SECONDS = 90
 
@@ -129,10 +129,7 @@ def test_a_failing_function_fails_the_job(client: TrainerClient) -> None:
 def test_delete_job_takes_it_away(client: TrainerClient, job: str) -> None:
     client.wait_for_job_status(job, timeout=SECONDS, polling_interval=1)
     client.delete_job(job)
-    deadline = time.monotonic() + 30
-    while job in [found.name for found in client.list_jobs()]:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    eventually("the job to be gone", lambda: job not in [found.name for found in client.list_jobs()])
 
 
 @pytest.mark.timeout(240)

@@ -1,4 +1,4 @@
-"""Real control-plane programs for the tests: built once by Go, kept in a cache outside the tree.
+"""Build real control-plane programs for the tests, once, with Go, into a cache outside the tree.
 
 In: the name of a program (or of several, or `all`). Out: one path per program on stdout; what happens and how long it
 takes on stderr. Each directory beside this file is a Go module without code that only pins versions (`go.mod`,
@@ -51,6 +51,7 @@ PROGRAMS: dict[str, Program] = {
     "kwok": Program("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
     "kube-scheduler": Program("kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", KUBERNETES_STAMP),
     "trainer": Program("trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager"),
+    "training-operator": Program("training-operator", "github.com/kubeflow/training-operator/cmd/training-operator.v1"),
 }
 
 
@@ -80,10 +81,14 @@ MANIFESTS: dict[str, Manifests] = {
             "manifests/base/webhook",
         ),
     ),
+    "training-operator-manifests": Manifests(
+        "training-operator", "github.com/kubeflow/training-operator", ("manifests/base/crds",)
+    ),
 }
 
-# What `bench/compare.py` measures us against. No test needs it, so `all` leaves it out.
+# What `bench/compare.py` measures us against, and what `make test-cluster` meets: `all` leaves them out.
 REFERENCE = ("trainer", "trainer-manifests")
+AROUND = ("training-operator", "training-operator-manifests")
 
 
 def cache_root() -> Path:
@@ -94,7 +99,7 @@ def cache_root() -> Path:
 
 
 def cache_directory(module: str) -> Path:
-    """Named by all that decides what comes out: the pins, packages, stamps and files asked for, and the machine."""
+    """A build's directory, named by everything that decides the result: pins, packages, stamps, files and machine."""
     recipe = [platform.system(), platform.machine()]
     made: list[Program | Manifests] = [*PROGRAMS.values(), *MANIFESTS.values()]
     recipe += sorted(repr(each) for each in made if each.module == module)
@@ -110,7 +115,7 @@ def say(text: str) -> None:
 
 @contextmanager
 def only_one(directory: Path) -> Iterator[None]:
-    """Test workers that start together build once: the others wait for the first."""
+    """Hold a lock, so that of the test workers that start together only the first one builds."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -118,7 +123,7 @@ def only_one(directory: Path) -> Iterator[None]:
 
 
 def go(module: str, *arguments: str) -> str:
-    """Runs Go inside a pinned module, at low priority: a cold build takes minutes and must not stall the machine."""
+    """Run Go inside a pinned module, at low priority: a cold build takes minutes and must not stall the machine."""
     if shutil.which("go") is None:
         raise SystemExit(
             "Go is needed once to build the real control-plane programs and is not on PATH.\n"
@@ -139,7 +144,7 @@ def go(module: str, *arguments: str) -> str:
 
 
 def program(name: str) -> Path:
-    """The path of a program that can be run, built now if it is not there yet."""
+    """The path of the program, which is built now if it does not exist yet."""
     wanted = PROGRAMS[name]
     if assets := os.environ.get("KUBEBUILDER_ASSETS"):
         given = Path(assets) / name
@@ -202,7 +207,7 @@ def main() -> None:
     names = [*PROGRAMS, *MANIFESTS]
     parser = argparse.ArgumentParser(description="Build real control-plane programs and print their paths.")
     parser.add_argument("names", nargs="+", choices=[*names, "all"], metavar="NAME", help=", ".join([*names, "all"]))
-    suite = [name for name in names if name not in REFERENCE]
+    suite = [name for name in names if name not in (*REFERENCE, *AROUND)]
     asked = parser.parse_args().names
     for name in dict.fromkeys(name for each in asked for name in (suite if each == "all" else [each])):
         print(program(name) if name in PROGRAMS else manifests(name), flush=True)

@@ -9,7 +9,7 @@ PYTEST := $(BIN)/pytest
 KUBE_PROGRAMS := $(BIN)/python tests/kube/binaries/build.py all
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-torch demo check test test-kubectl test-sdk test-kube test-embedded test-long bench bench-check generate requirements clean test-initializers
+.PHONY: help setup setup-torch demo check test coverage test-docs test-kubectl test-sdk test-kube test-cluster test-embedded test-long test-workloads test-faults test-mutants sbom audit bench bench-check docs test-examples generate recording screens requirements clean dist test-initializers
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -39,6 +39,11 @@ setup-torch: $(VENV)/torch.ready ## the same, with PyTorch for the pods of the d
 
 demo: setup-torch ## train a 2-node x 2-process PyTorch model on this machine
 	@$(BIN)/trainwright run examples/torch-ddp/trainjob.yaml --dir build/demo
+	@echo
+	@echo "That was one TrainJob of 2 nodes with 2 processes each; what it left is in build/demo/runs. What to do next:"
+	@echo "  $(BIN)/trainwright runs --dir build/demo           what ran here, and how it ended"
+	@echo "  $(BIN)/trainwright run train.py --nodes 2          your own script, from its own directory (docs/run.md)"
+	@echo "  $(BIN)/trainwright up --detach                     a local cluster that stays, for kubectl and the Kubeflow SDK"
 
 check: setup ## lint, types, import directions, over src, tests, bench, tools and examples
 	$(BIN)/ruff check .
@@ -48,6 +53,16 @@ check: setup ## lint, types, import directions, over src, tests, bench, tools an
 
 test: setup-torch ## the tests a clone alone can run: units and whole paths with real processes
 	$(PYTEST) -n 2 $(OPTIONS) tests examples
+
+coverage: setup-torch ## which lines of src `make test` runs, as build/coverage/index.html and a table
+	@rm -rf build/coverage .coverage .coverage.*
+	$(BIN)/coverage run -m pytest -n 2 --timeout 600 $(OPTIONS) tests examples
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage html --quiet --directory build/coverage
+	$(BIN)/coverage report --format=total
+
+test-docs: setup ## every command line of README, docs and --help, as a reader types it; builds kubectl once, with Go
+	TRAINWRIGHT_DOCS=1 $(PYTEST) $(OPTIONS) tests/docs
 
 test-kubectl: setup ## real kubectl against the local cluster; builds kubectl once, with Go
 	$(PYTEST) $(OPTIONS) tests/kubectl
@@ -59,7 +74,26 @@ $(VENV)-sdk/ready: $(BIN)/uv requirements/sdk.txt
 	@touch $@
 
 test-sdk: setup-torch $(VENV)-sdk/ready ## the Kubeflow SDK, unmodified, against the local cluster
-	TRAINWRIGHT_PYTHON=$(abspath $(BIN)/python) $(VENV)-sdk/bin/pytest $(OPTIONS) tests/sdk
+	TRAINWRIGHT_PYTHON=$(abspath $(BIN)/python) $(VENV)-sdk/bin/pytest -W default $(OPTIONS) tests/sdk # the SDK's warnings are not ours
+
+$(VENV)-examples/ready: $(BIN)/uv requirements/examples.txt
+	@echo "== JAX and XGBoost into $(VENV)-examples"
+	@test -x $(VENV)-examples/bin/python || $(PYTHON) -m venv $(VENV)-examples
+	@$(INSTALL) $(VENV)-examples/bin/python -r requirements/examples.txt
+	@touch $@
+
+test-examples: setup-torch $(VENV)-examples/ready ## every folder of examples/, as its README says
+	TRAINWRIGHT_EXAMPLES=1 TRAINWRIGHT_EXAMPLES_PYTHON=$(abspath $(VENV)-examples/bin/python) $(PYTEST) --timeout 300 $(OPTIONS) tests/examples
+
+$(VENV)-docs/ready: $(BIN)/uv requirements/docs.txt
+	@echo "== MkDocs into $(VENV)-docs"
+	@test -x $(VENV)-docs/bin/python || $(PYTHON) -m venv $(VENV)-docs
+	@$(INSTALL) $(VENV)-docs/bin/python -r requirements/docs.txt
+	@touch $@
+
+docs: $(VENV)-docs/ready ## the pages of docs/ as a site in build/site; a broken link fails
+	$(VENV)-docs/bin/mkdocs build --strict --config-file mkdocs.yml
+	@echo "build/site/index.html"
 
 $(VENV)/initializers.ready: $(VENV)/dev.ready requirements/initializers-test.txt
 	@echo "== huggingface_hub and an S3 server (moto) into $(VENV)"
@@ -69,16 +103,49 @@ $(VENV)/initializers.ready: $(VENV)/dev.ready requirements/initializers-test.txt
 test-initializers: $(VENV)/initializers.ready ## the initializers with hf:// and s3://, which `make test` leaves out
 	$(PYTEST) $(OPTIONS) tests/unit/initializers tests/initializers
 
+$(VENV)-%/ready: $(BIN)/uv requirements/%.txt
+	@echo "== $* into $(VENV)-$*"
+	@test -x $(VENV)-$*/bin/python || $(PYTHON) -m venv $(VENV)-$*
+	@$(INSTALL) $(VENV)-$*/bin/python -r requirements/$*.txt
+	@touch $@
+
+.PHONY: test-training test-training-long
+test-training: setup-torch $(VENV)-training/ready $(VENV)-mpich/ready ## JAX, XGBoost, TensorFlow, MLX and MPI train on several nodes here
+	TRAINWRIGHT_TRAINING=1 $(PYTEST) --timeout 330 $(OPTIONS) tests/training -k "not intelmpi and not deepspeed and not survival"
+
+test-long: test-training-long
+test-training-long: setup-torch $(VENV)-training/ready $(VENV)-mpich/ready $(VENV)-intelmpi/ready
+	TRAINWRIGHT_TRAINING=1 TRAINWRIGHT_TRAINING_KILLS=20 $(PYTEST) --timeout 600 tests/training -k "intelmpi or deepspeed or survival"
+
 test-kube: setup ## the operator on a real control plane; builds its programs once, with Go
-	@$(KUBE_PROGRAMS) >/dev/null
+	@$(KUBE_PROGRAMS) trainer trainer-manifests >/dev/null
 	$(PYTEST) -n 2 --timeout 300 $(OPTIONS) tests/kube
+
+test-cluster: setup ## the systems around the operator in a cluster; builds their programs once, with Go
+	$(PYTEST) -rP --timeout 600 $(OPTIONS) tests/cluster
 
 test-embedded: setup ## the same suite on the local control plane instead; what it cannot have is skipped by name
 	@$(KUBE_PROGRAMS) >/dev/null
 	$(PYTEST) -n 2 --timeout 300 $(OPTIONS) tests/kube --embedded
 
 test-long: setup-torch ## the long counts: hundreds of kills, full fuzzing
-	TRAINWRIGHT_KILL_ROUNDS=200 TRAINWRIGHT_FUZZ=10 $(PYTEST) -rP --timeout 3600 tests/embedded/apiserver
+	TRAINWRIGHT_KILL_ROUNDS=500 TRAINWRIGHT_FUZZ=10 $(PYTEST) -rP --timeout 3600 tests/embedded/apiserver
+	TRAINWRIGHT_RUNS=100 $(PYTEST) tests/embedded/test_many_runs.py
+	TRAINWRIGHT_HISTORIES=200 TRAINWRIGHT_TRANSITIONS=2000 $(PYTEST) -rP --timeout 7200 tests/laws
+	TRAINWRIGHT_STARTERS=1 $(PYTEST) tests/training/test_starters.py
+	$(MAKE) test-workloads
+
+test-workloads: setup ## JobSet, Job and scheduler beside the real ones, all of it; `make test-kube` runs a tenth
+	@$(KUBE_PROGRAMS) >/dev/null
+	TRAINWRIGHT_LIVES=120 TRAINWRIGHT_SITUATIONS=300 $(PYTEST) -rP --timeout 3600 $(OPTIONS) tests/jobsetadmission \
+	    tests/kube/test_jobset_specs.py tests/kube/test_jobset_admission_live.py tests/kube/test_jobsets_compare.py \
+	    tests/kube/test_scheduling_compare.py
+
+test-faults: setup ## every fault plan of the operator, in virtual time; `make test` runs a tenth of them
+	TRAINWRIGHT_PLANS_SHARE=1 $(PYTEST) -n 2 -rP --timeout 3600 $(OPTIONS) tests/faults
+
+test-mutants: setup-torch ## 500 small changes to controlloop, pipeline and operator: does a test fail for each? takes hours
+	$(BIN)/python tools/mutants.py $(OPTIONS)
 
 bench: setup ## the operator beside Kubeflow Trainer, three runs; takes hours and wants the machine for itself
 	@$(KUBE_PROGRAMS) trainer trainer-manifests >/dev/null
@@ -89,14 +156,32 @@ bench-check: setup ## the short form of it, and the laptop's; fails when somethi
 	$(BIN)/python bench/compare.py --check
 	$(BIN)/python bench/laptop.py --check
 
+dist: setup ## the wheel and the source archive in dist/, tried in an empty environment
+	rm -rf dist
+	$(BIN)/hatchling build
+	$(PYTEST) $(OPTIONS) tests/dist
+
+sbom: setup ## what Trainwright needs to run, with licences and hashes, as dist/sbom.json (CycloneDX)
+	@mkdir -p dist
+	$(BIN)/python tools/sbom.py > dist/sbom.json
+
+audit: setup ## ask a public database for known vulnerabilities of the requirements; needs the network
+	$(UV) tool run pip-audit==2.9.0 --disable-pip --require-hashes -r requirements/runtime.txt
+
 generate: setup ## write generated files anew (CRDs, schemas)
 	$(BIN)/python tools/generate.py
+
+recording: setup ## record `trainwright run` on a real terminal, as docs/recording.svg
+	PYTHONPATH=tools:tests $(BIN)/python tools/recording.py
+
+screens: setup ## capture the screens of docs/screens from a real terminal
+	PYTHONPATH=tools:tests $(BIN)/python tools/screens.py
 
 requirements: $(BIN)/uv ## pin the requirements anew, with hashes and without any registry's address
 	$(PIN) pyproject.toml -o requirements/runtime.txt
 	$(PIN) --extra dev pyproject.toml -o requirements/dev.txt
 	$(PIN) --extra initializers pyproject.toml -o requirements/initializers.txt
-	for name in bootstrap torch sdk initializers-test; do $(PIN) requirements/$$name.in -o requirements/$$name.txt; done
+	for name in bootstrap build torch sdk initializers-test examples docs training mpich intelmpi; do $(PIN) requirements/$$name.in -o requirements/$$name.txt; done
 
 clean: ## remove the environment and caches
-	rm -rf $(VENV) $(VENV)-sdk build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-sdk $(VENV)-training $(VENV)-mpich $(VENV)-intelmpi $(VENV)-examples $(VENV)-docs build dist .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis

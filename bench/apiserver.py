@@ -71,7 +71,7 @@ class Target:
             yield session
 
     def rss(self) -> float:
-        """Resident memory of all its processes, in MB."""
+        """The resident memory of all processes of the server, in MB."""
         statuses = [Path(f"/proc/{pid}/status").read_text().splitlines() for pid in self.pids]
         return sum(int(line.split()[1]) for lines in statuses for line in lines if line.startswith("VmRSS:")) / 1024
 
@@ -156,7 +156,7 @@ async def applies(target: Target, seconds: float) -> float:
 
 
 class LineCounter(asyncio.Protocol):
-    """A watch read with as little work as can be: 25,000 lines a second are more than an HTTP client bears."""
+    """Counts the lines of a watch on a bare socket: an HTTP client cannot read 25,000 lines a second."""
 
     def __init__(self, target: Target, sent: dict[bytes, float], latencies: list[float]) -> None:
         self.target = target
@@ -303,7 +303,7 @@ def ours(seconds: float) -> dict[str, float]:
 
 
 def real_one(seconds: float) -> dict[str, float]:
-    """The same on kube-apiserver and etcd: memory is that of both."""
+    """A real kube-apiserver with etcd; its memory is that of both."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
     from kube.binaries import build
     from kube.crds import install_crds

@@ -66,7 +66,7 @@ def measure(scratch: Path) -> dict[str, float]:
     try:
         figures[CLUSTER_IS_UP] = first_line(file, directory)
     finally:
-        subprocess.run([COMMAND, "down", "--dir", directory], check=True, capture_output=True)
+        subprocess.run([COMMAND, "down", "--force", "--dir", directory], check=True, capture_output=True)
     return figures
 
 

@@ -2,8 +2,8 @@
 
     python bench/render.py [--seconds 2] [--command]
 
-Renders the two-node torch case of the recorded ones: decode the TrainJob as it comes off the wire, build the plan,
-encode its objects. Then 2, 1,000 and 10,000 nodes with torch, whose output does not grow, and with MPI, whose
+Renders the recorded two-node torch case: decode the TrainJob as it comes off the wire, build the plan, encode its
+objects. Then 2, 1,000 and 10,000 nodes with torch, whose output does not grow, and with MPI, whose
 hostfile does. `--command` measures a whole `trainwright render` from start to exit as well. Exit code 1 when a limit
 is missed; the limits are `LIMITS`.
 """

@@ -1,5 +1,6 @@
-"""Where Go keeps the modules whose schemas we take: found through `go mod download`, skipped with a sentence when Go
-is absent."""
+"""The directories of the Go modules whose schemas we take, found with `go mod download`.
+
+Without Go they are skipped, and a sentence says so."""
 
 from __future__ import annotations
 

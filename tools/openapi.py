@@ -24,6 +24,7 @@ KINDS: dict[str, list[str]] = {
         "LimitRange",
         "Namespace",
         "Node",
+        "PersistentVolume",
         "PersistentVolumeClaim",
         "Pod",
         "PodTemplate",
@@ -53,6 +54,7 @@ KINDS: dict[str, list[str]] = {
     "apis__node.k8s.io__v1": ["RuntimeClass"],
     "apis__rbac.authorization.k8s.io__v1": ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"],
     "apis__scheduling.k8s.io__v1": ["PriorityClass"],
+    "apis__storage.k8s.io__v1": ["StorageClass"],
 }
 
 # Kinds of the shared machinery: they carry dozens of group-versions, so they are named here.

@@ -1,5 +1,4 @@
-"""The CRDs of the projects we build on, as the embedded cluster serves them: schemas as they are, prose and tool
-marks left out.
+"""The CRDs of the projects we build on, as the embedded cluster serves them: whole schemas without their prose.
 
 In: the directories of their Go modules. Out: CRD documents.
 """

@@ -96,7 +96,8 @@ class Contender:
         arguments = [f"--config={configuration}", f"--kubeconfig={kubeconfig}"]
         if self.is_reference:
             return [PROGRAMS.program("trainer"), *arguments, "--zap-log-level=2"]  # as in its Deployment
-        return [Path(sys.executable).parent / "trainwright", "operator", *arguments]
+        # Its Service leads to this process, which is outside the cluster: the operator cannot know that it is its own.
+        return [Path(sys.executable).parent / "trainwright", "operator", *arguments, "--take-over"]
 
 
 REFERENCE = Contender("reference", "Kubeflow Trainer v2.3.0, as shipped", is_reference=True)

@@ -15,6 +15,7 @@ from comparison.scenarios import Outcome
 from comparison.stage import Stage
 
 STEPS = (100, 300, 1_000, 3_000, 10_000)
+AT_ONCE = 1_000  # a watch of the load generator does not last for ever
 FOREIGN_COUNT, FOREIGN_SIZE = 700, 200_000
 
 
@@ -27,7 +28,8 @@ def grow(contender: Contender, directory: Path, *, most: int = STEPS[-1]) -> Out
         outcome.figures["rss_rest"] = rest
         present = 0
         for step in steps:
-            stage.load(Burst(**stage.where, first=present, count=step - present, suspend=True))
+            for first in range(present, step, AT_ONCE):
+                stage.load(Burst(**stage.where, first=first, count=min(AT_ONCE, step - first), suspend=True))
             stage.wait_until_quiet()
             present = step
             outcome.figures[f"{step}/cpu_ms"] = (vitals.cpu_seconds(stage.pid) - cpu) / step * 1000

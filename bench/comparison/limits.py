@@ -69,9 +69,12 @@ def unmeasured(found: Iterable[Ratio], limits: Iterable[Limit], form: str) -> li
 
 
 def replaced(limits: Iterable[Limit], form: str, found: Iterable[Ratio], result: str) -> list[Limit]:
-    """The limits with those of one form set anew; `result` names the file that they come from."""
+    """The limits with those of one form and of the scenarios that were measured set anew; `result` names the file that
+    they come from.
+    """
     new = [Limit(form, ratio.measure, round(ratio.median, 4), ratio.runs, result) for ratio in found]
-    return [*(limit for limit in limits if limit.form != form), *new]
+    measured = {_scenario(limit) for limit in new}
+    return [*(limit for limit in limits if limit.form != form or _scenario(limit) not in measured), *new]
 
 
 def text_of(limits: Iterable[Limit]) -> str:
@@ -82,6 +85,10 @@ def text_of(limits: Iterable[Limit]) -> str:
             f"runs = {limit.runs}\nresult = {_quoted(limit.result)}\n"
         )
     return "".join(parts)
+
+
+def _scenario(limit: Limit) -> str:
+    return limit.measure.partition("/")[0]
 
 
 def _quoted(text: str) -> str:

@@ -56,7 +56,7 @@ async def burst(order: Burst, server: Server) -> Times:
                 await jobs.until(everything)
         return Times(
             created=[created[name] - began for name in names],
-            noticed=[jobs.noticed[name] - began for name in names if name in jobs.noticed],
+            noticed=[jobs.noticed.get(name, created[name]) - began for name in names],  # the watch may lag behind
             seen=[job_sets.seen[name] - began for name in names if name in job_sets.seen],
             complete=[jobs.seen[name] - began for name in names if name in jobs.seen],
         )

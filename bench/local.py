@@ -120,7 +120,7 @@ def process_of(directory: Path) -> int:
             words = Path("/proc", name, "cmdline").read_bytes().split(b"\0") if name.isdigit() else []
         except OSError:
             continue
-        if b"trainwright.cli.controlplane" in words and os.fsencode(directory) in words:
+        if b"trainwright.cli.machine.controlplane" in words and os.fsencode(directory) in words:
             return int(name)
     sys.exit(f"no control plane of {directory} runs")
 

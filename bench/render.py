@@ -24,8 +24,8 @@ import yaml
 
 from trainwright.api.runtime import TrainingRuntime
 from trainwright.api.trainjob import TrainJob
-from trainwright.cli.offline import Offline
-from trainwright.cli.output import to_yaml
+from trainwright.cli.console.output import to_yaml
+from trainwright.cli.files.offline import Offline
 from trainwright.pipeline import MaskedKeys, Observed, build
 from trainwright.pipeline.framework import Framework
 from trainwright.plugins import load

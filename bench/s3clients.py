@@ -67,7 +67,7 @@ with client.open('object', 'rb') as answer, open(OUT, 'wb') as file:
         file.write(piece)""",
     ),
     "ours": (
-        "import trainwright.initializers.s3.source, trainwright.cli.initialize",
+        "import trainwright.initializers.s3.source, trainwright.cli.operations.initialize",
         """
 import os
 os.environ.update(ENDPOINT=URL, ACCESS_KEY_ID='a', SECRET_ACCESS_KEY='b', STORAGE_URI='s3://bucket/object')

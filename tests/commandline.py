@@ -124,7 +124,7 @@ def processes_of(directory: Path) -> list[tuple[int, str]]:
 def processes_of_pods(directory: Path) -> list[str]:
     """Those that are neither the control plane nor a child of it: the nursery has the command line of supervisors."""
     found = processes_of(directory)
-    planes = {pid for pid, line in found if "trainwright.cli.controlplane" in line}
+    planes = {pid for pid, line in found if "trainwright.cli.machine.controlplane" in line}
     return [line for pid, line in found if pid not in planes and _parent(pid) not in planes]
 
 

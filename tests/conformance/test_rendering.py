@@ -21,9 +21,9 @@ from trainwright.api.metadata import ObjectMeta
 from trainwright.api.resources import JOB_SETS, POD_GROUPS, VOLCANO_POD_GROUPS
 from trainwright.api.runtime import runtime_from
 from trainwright.api.trainjob import trainjob_from
-from trainwright.cli.documents import Document, parse
+from trainwright.cli.files.documents import Document, parse
+from trainwright.cli.files.offline import Offline
 from trainwright.cli.main import main
-from trainwright.cli.offline import Offline
 from trainwright.pipeline import MaskedKeys, ObjectName, Observed, Workload, WorkloadStatus, build, status
 from trainwright.plugins import load
 from trainwright.plugins.jobset import JobSet, StoredJobSet

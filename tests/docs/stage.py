@@ -11,7 +11,7 @@ from pathlib import Path
 
 from commandline import processes_of
 from docs.commandlines import ROOT
-from trainwright.cli.directory import ClusterDirectory
+from trainwright.cli.clusters.directory import ClusterDirectory
 
 PLACEHOLDERS = {"NAME…": "mnist", "NAME": "mnist", "ID…": "mnist", "ID": "mnist", "JOB": "mnist", "FILE": "job.yaml"}
 ENDLESS = (r".* -w\b.*", r".*--watch\b.*", r"trainwright port-forward .*", r"trainwright up(?!.*--detach).*")

@@ -10,7 +10,7 @@ import pytest
 
 from apiserver_process import ApiServerProcess
 from commandline import CommandLine
-from trainwright.cli.diskspace import judge
+from trainwright.cli.clusters.diskspace import judge
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from trainwright.cli import commands
 from trainwright.cli.commands.command import Arguments, Command
-from trainwright.cli.nearness import near
+from trainwright.cli.console.nearness import near
 from trainwright.version import __version__
 
 PROGRAM = "trainwright"

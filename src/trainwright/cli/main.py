@@ -15,10 +15,10 @@ from importlib import import_module
 from typing import Any
 
 from trainwright.cli.arguments import parse
-from trainwright.cli.directory import ClusterDirectory
+from trainwright.cli.clusters.directory import ClusterDirectory
+from trainwright.cli.clusters.leftbehind import say_what_was_left
+from trainwright.cli.clusters.target import choose
 from trainwright.cli.failure import Failure
-from trainwright.cli.leftbehind import say_what_was_left
-from trainwright.cli.target import choose
 
 
 def main(argv: Sequence[str] | None = None) -> int:

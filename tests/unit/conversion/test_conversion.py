@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from trainwright.cli.convert import rendered
+from trainwright.cli.files.convert import rendered
 from trainwright.cli.main import main
 from trainwright.conversion.conversion import Converted, Options, convert
 from trainwright.conversion.findings import Refused, Verdict

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainwright.cli.output import to_yaml
+from trainwright.cli.console.output import to_yaml
 from trainwright.pipeline import TemplateInvalid
 from unit.pipeline.objects import container, job_of_runtime, jobset, plan, pods, runtime, trainjob
 

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from trainwright.api.runtime import runtime_from
 from trainwright.api.trainjob import TrainJob, trainjob_from
-from trainwright.cli.documents import Document, parse, steps
-from trainwright.cli.explain import explain_job
+from trainwright.cli.console.output import to_yaml
 from trainwright.cli.failure import Failure
-from trainwright.cli.offline import Offline
-from trainwright.cli.output import to_yaml
-from trainwright.cli.render import check_runtime
+from trainwright.cli.files.documents import Document, parse, steps
+from trainwright.cli.files.explain import explain_job
+from trainwright.cli.files.offline import Offline
+from trainwright.cli.files.render import check_runtime
 from trainwright.pipeline import MaskedKeys, Observed, build
 from trainwright.pipeline.framework import Framework
 from trainwright.pipeline.info import Info, make_info

@@ -1,6 +1,6 @@
 """The table of commands, one module for each group. A group is imported when one of its commands is called.
 
-A new command: an entry in its group's module, its name in `GROUPS`, and a module of its own in `trainwright.cli`.
+A new command: an entry in its group's module, its name in `GROUPS`, and a module in the folder that it belongs to.
 """
 
 from __future__ import annotations

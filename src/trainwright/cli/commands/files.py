@@ -131,7 +131,7 @@ COMMANDS = (
         "render",
         "print the objects that a cluster would get for a TrainJob, without a cluster",
         _render,
-        "render:render",
+        "files.render:render",
         (
             Example("trainwright render job.yaml", "the JobSet and what goes with it, as YAML"),
             Example("trainwright render -f job.yaml -f runtime.yaml -o json", "with a runtime of your own, as JSON"),
@@ -142,7 +142,7 @@ COMMANDS = (
         "validate",
         "list every reason for which a TrainJob or runtime would be refused, without a cluster",
         _validate,
-        "validate:validate",
+        "files.validate:validate",
         (
             Example("trainwright validate job.yaml", "each error with its line and a hint"),
             Example("trainwright validate job.yaml --local", "would it run here: limits, GPUs, volumes, users"),
@@ -155,7 +155,7 @@ COMMANDS = (
         "explain",
         "show where the value of each rendered field comes from, without a cluster",
         _explain,
-        "explain:explain",
+        "files.explain:explain",
         (
             Example("trainwright explain job.yaml", "every field, with file and line or the plugin that set it"),
             Example("trainwright explain job.yaml spec.replicatedJobs", "only this field and those under it"),
@@ -166,7 +166,7 @@ COMMANDS = (
         "diff",
         "show what applying files would change in the objects that a cluster gets",
         _diff,
-        "diff:diff",
+        "files.diff:diff",
         (
             Example("trainwright diff job.yaml --against old.yaml", "between two files, without a cluster"),
             Example("trainwright diff -f job.yaml", "between the file and what the cluster has"),
@@ -178,7 +178,7 @@ COMMANDS = (
         "init",
         "write a commented TrainJob for a framework, which validates and trains as it is",
         _init,
-        "init:init",
+        "files.init:init",
         (
             Example("trainwright init torch", "trainjob.yaml for PyTorch, in this directory"),
             Example("trainwright init plain job.yaml --nodes 4 --name mine", "another file, more nodes, a name"),
@@ -190,7 +190,7 @@ COMMANDS = (
         "convert",
         "make TrainJobs of Training Operator v1's jobs, with a proof that their pods mean the same",
         _convert,
-        "convert:convert_jobs",
+        "files.convert:convert_jobs",
         (
             Example(
                 "trainwright convert pytorchjob.yaml > trainjob.yaml", "the TrainJob, and a table of what is equal"

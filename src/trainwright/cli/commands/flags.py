@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from trainwright.cli.clusters.directory import default_directory
 from trainwright.cli.commands.command import Arguments
-from trainwright.cli.directory import default_directory
 from trainwright.cli.failure import Failure
 
 

@@ -162,7 +162,7 @@ COMMANDS = (
         "run",
         "run a script, a module, a command or a TrainJob, and follow it to its end",
         _run,
-        "run:run",
+        "run.command:run",
         (
             Example("trainwright run train.py", "a script, with your Python and your environment"),
             Example(
@@ -180,7 +180,7 @@ COMMANDS = (
         "get",
         "show TrainJobs with what they wait for, runtimes, or pods",
         _get,
-        "get:get",
+        "jobs.get:get",
         (
             Example("trainwright get", "all TrainJobs of the namespace"),
             Example("trainwright get mnist -o yaml", "one, as YAML"),
@@ -193,7 +193,7 @@ COMMANDS = (
         "logs",
         "print the output of a TrainJob's ranks, each line with its rank in front",
         _logs,
-        "logs:logs",
+        "logs.command:logs",
         (
             Example("trainwright logs mnist", "all ranks and attempts, in the order of time"),
             Example("trainwright logs -f mnist --tail 20", "follow it, beginning with the last lines"),
@@ -204,7 +204,7 @@ COMMANDS = (
         "describe",
         "show all about a TrainJob or a runtime: its state, pods by rank, objects and events",
         _describe,
-        "describe:describe",
+        "jobs.describe:describe",
         (
             Example("trainwright describe mnist", "a TrainJob"),
             Example("trainwright describe runtime torch-distributed", "a runtime, and whether it can run here"),
@@ -214,7 +214,7 @@ COMMANDS = (
         "events",
         "show what happened to a TrainJob and all of its parts, oldest first",
         _events,
-        "events:events",
+        "jobs.events:events",
         (
             Example("trainwright events mnist", "of the TrainJob, its JobSet, Jobs and pods"),
             Example("trainwright events --types Warning -A", "what went wrong anywhere"),
@@ -224,7 +224,7 @@ COMMANDS = (
         "wait",
         "wait until TrainJobs have ended, or are as --for says; fails unless they are complete",
         _wait,
-        "wait:wait",
+        "jobs.wait:wait",
         (
             Example("trainwright wait mnist --timeout 10m", "exit code 0 when it is complete, 1 when it failed"),
             Example("trainwright wait mnist --for Running --timeout 60", "until its pods run"),
@@ -236,21 +236,21 @@ COMMANDS = (
         "suspend",
         "end the processes of TrainJobs and keep the jobs, to go on later",
         _suspend,
-        "suspend:suspend",
+        "jobs.suspend:suspend",
         (Example("trainwright suspend mnist", "its processes end, the TrainJob stays"),),
     ),
     Command(
         "resume",
         "let suspended TrainJobs go on",
         _suspend,
-        "suspend:resume",
+        "jobs.suspend:resume",
         (Example("trainwright resume mnist", "its pods start again"),),
     ),
     Command(
         "delete",
         "delete TrainJobs and wait until their processes have ended; their records stay",
         _delete,
-        "delete:delete",
+        "jobs.delete:delete",
         (
             Example("trainwright delete mnist cifar", "these; their logs stay: trainwright runs"),
             Example("trainwright delete -l team=a", "those with a label"),
@@ -261,7 +261,7 @@ COMMANDS = (
         "why",
         "say why a TrainJob failed or waits, and what to do about it",
         _why,
-        "why:why",
+        "jobs.why:why",
         (
             Example("trainwright why mnist", "the reason, the objects that lead to it, and the mend"),
             Example("trainwright why mnist -o json", "the same for programs"),

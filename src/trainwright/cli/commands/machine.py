@@ -74,7 +74,7 @@ COMMANDS = (
         "up",
         "start a local cluster: an API server, the operator, and a node that runs pods as processes",
         _up,
-        "up:up",
+        "machine.up:up",
         (
             Example("trainwright up --detach", "start it in the background"),
             Example("trainwright up", "start it here, until Ctrl-C"),
@@ -85,7 +85,7 @@ COMMANDS = (
         "down",
         "stop the local cluster; asks what becomes of jobs that run",
         _down,
-        "down:down",
+        "machine.down:down",
         (
             Example("trainwright down", "stop it"),
             Example("trainwright down --suspend", "suspend the jobs that run first"),
@@ -95,7 +95,7 @@ COMMANDS = (
         "status",
         "show whether the local cluster runs and how to reach it",
         _status,
-        "up:status",
+        "machine.up:status",
         (Example("trainwright status", "is it up, and where is its kubeconfig?"),),
         codes=((1, "no local cluster is running"),),
     ),
@@ -103,7 +103,7 @@ COMMANDS = (
         "runs",
         "list the runs that are recorded here, describe one or delete some; needs no cluster",
         _runs,
-        "runs:runs",
+        "machine.runs:runs",
         (
             Example("trainwright runs", "all of them, newest first"),
             Example("trainwright runs describe mnist", "one: its end, its attempts, where its files are"),
@@ -114,7 +114,7 @@ COMMANDS = (
         "backup",
         "write the state of the local cluster to a file, also while it runs",
         _backup,
-        "backup:backup",
+        "machine.backup:backup",
         (
             Example(
                 "trainwright backup cluster.tar.gz", "objects, certificates and tokens; runs are files of their own"
@@ -125,7 +125,7 @@ COMMANDS = (
         "restore",
         "put the state of a backup in place, while the local cluster is down",
         _restore,
-        "backup:restore",
+        "machine.backup:restore",
         (Example("trainwright restore cluster.tar.gz --dir new", "into a directory without a cluster"),),
     ),
     Command(

@@ -51,7 +51,7 @@ COMMANDS = (
         "top",
         "show what each rank uses of CPU, memory and GPUs now",
         _top,
-        "top:top",
+        "ranks.top:top",
         (
             Example("trainwright top", "all TrainJobs of the namespace"),
             Example("trainwright top mnist", "the ranks of one"),
@@ -61,7 +61,7 @@ COMMANDS = (
         "exec",
         "run a command in a rank, with its variables, directory and processes; without a command, a shell",
         _exec,
-        "exec:run",
+        "ranks.exec:run",
         (
             Example("trainwright exec mnist -- nvidia-smi", "what its GPUs do"),
             Example("trainwright exec mnist --rank 1 -- env", "in another rank"),
@@ -74,7 +74,7 @@ COMMANDS = (
         "cp",
         "copy files and directories into a rank or out of it",
         _cp,
-        "cp:cp",
+        "ranks.cp:cp",
         (
             Example("trainwright cp mnist:/tmp/profile.json .", "out of the first rank"),
             Example("trainwright cp data mnist:/tmp/data --rank 1", "a directory into another"),
@@ -84,7 +84,7 @@ COMMANDS = (
         "port-forward",
         "let a port of this machine lead to a port of a rank, until Ctrl-C",
         _port_forward,
-        "portforward:port_forward",
+        "ranks.portforward:port_forward",
         (
             Example("trainwright port-forward mnist 6006", "TensorBoard in the first rank, at the same port here"),
             Example("trainwright port-forward mnist 8080:80 --rank 1", "another port here"),

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from trainwright.cli import commands
+from trainwright.cli.clusters.directory import ClusterDirectory, default_directory
+from trainwright.cli.clusters.target import Target, choose
 from trainwright.cli.completion.words import COMMANDS, CONTEXTS, JOBS, KINDS, RUNS
-from trainwright.cli.directory import ClusterDirectory, default_directory
-from trainwright.cli.target import Target, choose
 
 PATIENCE_SECONDS = 1.0
 

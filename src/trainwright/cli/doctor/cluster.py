@@ -23,7 +23,7 @@ from trainwright.api.resources import (
 from trainwright.api.times import seconds_of
 from trainwright.api.wellknown import SYSTEM_NAMESPACE
 from trainwright.cli.doctor.finding import Finding, fail, ok, warn
-from trainwright.cli.sentences import name_of
+from trainwright.cli.jobview.sentences import name_of
 from trainwright.client.client import Client
 from trainwright.client.errors import ClientError, Forbidden, NotFound, ServerError, Unreachable
 from trainwright.schema.jsonobject import Json

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from trainwright.cli.clusters.target import Target
+from trainwright.cli.console.terminal import Terminal
 from trainwright.cli.doctor.finding import FAIL, OK, WARN, Finding
 from trainwright.cli.failure import Failure
-from trainwright.cli.target import Target
-from trainwright.cli.terminal import Terminal
 
 STATES = {OK: "Complete", WARN: "Suspended", FAIL: "Failed"}
 """The state of a TrainJob that has the colour of a finding."""
@@ -22,7 +22,7 @@ def doctor(output: str, quiet: bool, target: Target, namespace: str) -> int:
 
         sections.append(("this machine", list(machine.look(target.directory))))
     if not target.is_local or target.directory.running_pid() is not None:
-        from trainwright.cli.connection import carry_out
+        from trainwright.cli.clusters.connection import carry_out
 
         title = "the local cluster" if target.is_local else str(target.where)
         sections.append((title, carry_out(_look(target, namespace))))

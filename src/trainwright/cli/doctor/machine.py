@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainwright.cli.directory import ClusterDirectory
+from trainwright.cli.clusters.directory import ClusterDirectory
 from trainwright.cli.doctor.finding import Finding, fail, ok, warn
 
 GIB = 2**30
@@ -157,8 +157,8 @@ def _gpus() -> Finding:
 
 
 def _frameworks() -> Finding:
+    from trainwright.cli.jobs.runnable import installed
     from trainwright.cli.launch.interpreter import interpreter
-    from trainwright.cli.runnable import installed
 
     found = [name for name in FRAMEWORKS if installed(name)]
     python = interpreter(None, os.environ)

@@ -10,5 +10,6 @@ runtimes      the TrainingRuntime of a run that asks for more than a TrainJob ca
 travel        what goes along to another cluster: variables, working directory, output
 archive       the working directory as a tar.gz
 ignoring      what stays out of it
+submission    what `run` creates: one TrainJob, and the objects that go with it
 preparation   all of it together: finds the runtime, and makes the objects to create
 """

@@ -22,9 +22,9 @@ from trainwright.cli.launch.names import fresh_name
 from trainwright.cli.launch.prepared import Prepared
 from trainwright.cli.launch.program import Program
 from trainwright.cli.launch.runtimes import Found, find_runtime, runtime_of_run, training_job
+from trainwright.cli.launch.submission import Submission
 from trainwright.cli.launch.trainjob import Runtime, local_trainjob, remote_trainjob
 from trainwright.cli.launch.travel import Luggage
-from trainwright.cli.submission import Submission
 from trainwright.client.client import Client
 from trainwright.schema.jsonobject import Json
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from trainwright.cli.submission import Submission
+from trainwright.cli.launch.submission import Submission
 
 
 class Prepared(msgspec.Struct, frozen=True):

@@ -12,8 +12,8 @@ import msgspec
 
 from trainwright.api.resources import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from trainwright.api.wellknown import RUN
+from trainwright.cli.console.nearness import near
 from trainwright.cli.failure import Failure
-from trainwright.cli.nearness import near
 from trainwright.client.client import Client
 from trainwright.client.errors import NotFound
 from trainwright.schema.jsonobject import Json

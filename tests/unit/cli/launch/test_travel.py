@@ -15,7 +15,7 @@ from trainwright.cli.failure import Failure
 from trainwright.cli.launch.archive import pack
 from trainwright.cli.launch.runtimes import runtime_of_run, training_job
 from trainwright.cli.launch.travel import ARCHIVE, Luggage
-from trainwright.cli.recording import discreet
+from trainwright.cli.run.recording import discreet
 from trainwright.embedded import manifests
 from trainwright.schema.jsonobject import Json
 

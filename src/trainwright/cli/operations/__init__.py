@@ -1,0 +1,1 @@
+"""The commands for operators and images: `plugins`, `initialize`, `operator`."""

@@ -17,7 +17,7 @@ from trainwright.api.metadata import Condition, find_condition, is_true
 from trainwright.api.times import moment_of, rfc3339
 from trainwright.api.trainjob import COMPLETE, FAILED, SUSPENDED, JobStatus, TrainJob, TrainJobStatus
 from trainwright.pipeline.errors import PipelineError, RuntimeNotSupported, WorkloadLost, WorkloadUnknown
-from trainwright.pipeline.reasons.reason import reason_of_end
+from trainwright.pipeline.reasons.reason import reason_of_end, reason_of_problem
 from trainwright.pipeline.workload import WorkloadStatus
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"
@@ -115,16 +115,23 @@ def _summary(
         if end is not None and end.is_true:
             return type, _said_of_end(job, end, explanation)
     if isinstance(problem, WorkloadUnknown) and job.status is not None and job.status.state:
-        return job.status.state, str(problem)  # nobody knows better
+        return job.status.state, _said_of_problem(job, problem)  # nobody knows better
     started = workload is not None and any(item.ready or item.succeeded for item in workload.jobs)
     if problem is not None:
-        return ("Running" if started else "Suspended" if job.is_suspended else "Pending"), str(problem)
+        state = "Running" if started else "Suspended" if job.is_suspended else "Pending"
+        return state, _said_of_problem(job, problem)
     if job.is_suspended:
         return "Suspended", explanation or "TrainJob is suspended"
     if workload is None:
         return "Pending", "waiting for the workload to be created"
     said = explanation or workload.message or _progress(workload.jobs, workload.restarts)
     return ("Running" if started else "Pending"), said
+
+
+def _said_of_problem(job: TrainJob, problem: PipelineError | str) -> str:
+    """What keeps the operator from going on, and what to do about it."""
+    reason = reason_of_problem(job.metadata.name, str(problem))
+    return reason.message if reason is not None else str(problem)
 
 
 def _said_of_end(job: TrainJob, end: Condition, explanation: str) -> str:

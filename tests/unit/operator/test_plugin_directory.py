@@ -17,7 +17,7 @@ from trainwright.api.configuration import PluginsConfig, local
 from trainwright.api.resources import EVENTS, JOBS, TRAIN_JOBS, Resource
 from trainwright.plugins.registry import BUILT_IN
 from trainwright.schema.jsonobject import Json
-from unit.operator.world import World, train_job
+from unit.operator.world import SEE_PLUGINS, World, train_job
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 PLAINJOB = Path(__file__).parents[3] / "examples" / "plugins" / "plainjob" / "trainwright_plainjob.py"
@@ -203,7 +203,7 @@ async def test_a_status_that_raises_is_named_by_its_job_alone_until_the_file_is_
         await world.finish_job_set(name="other")
         await world.settle(5)
         assert world.status("other")["state"] == "Complete"
-        assert world.status("plain")["message"] == "plugin PlainJob failed in status: division by zero"
+        assert world.status("plain")["message"] == f"plugin PlainJob failed in status: division by zero. {SEE_PLUGINS}"
         file.write_text(good)
         await until(world, lambda: digest(world) == old)
         await world.settle(1)
@@ -220,7 +220,7 @@ async def test_a_watch_that_is_forbidden_is_named_by_the_jobs_that_need_it_alone
         await world.add(TRAIN_JOBS, plain("plain"))
         assert await stamp_of(world, "other") is None, "it is built as if nothing were"
         message = 'plugin PlainJob cannot watch jobs: User "x" cannot list resource "jobs"'
-        assert world.status("plain")["message"] == message
+        assert world.status("plain")["message"] == f"{message}. {SEE_PLUGINS}"
         assert world.operator.is_ready
         world.mend()
         await world.settle(60)

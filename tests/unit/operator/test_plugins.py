@@ -23,7 +23,7 @@ from trainwright.pipeline import Apply, Framework, Repair, Watch, WorkloadStatus
 from trainwright.pipeline.info import Info
 from trainwright.plugins import load
 from trainwright.schema.jsonobject import Json
-from unit.operator.world import World, mpi_runtime, runtime, train_job
+from unit.operator.world import SEE_PLUGINS, World, mpi_runtime, runtime, train_job
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 
@@ -178,7 +178,7 @@ async def test_a_watch_that_is_forbidden_concerns_only_the_jobs_that_need_it() -
         assert world.find_job_set("other") is not None
         assert world.find_job_set("widget") is None
         message = 'plugin Widgets cannot watch widgets: User "x" cannot list resource "widgets"'
-        assert world.status("widget")["message"] == message
+        assert world.status("widget")["message"] == f"{message}. {SEE_PLUGINS}"
         [event] = world.all(EVENTS)
         assert message in event["message"]
         world.mend()
@@ -223,7 +223,7 @@ async def test_watches_that_raise_are_logged_by_name_and_concern_only_the_jobs_t
             await world.add(TRAIN_JOBS, train_job(name))
         await world.settle(1)
         assert world.find_job_set("other") is not None
-        assert world.status("widget")["message"] == "plugin Widgets failed in watches: a bug of mine"
+        assert world.status("widget")["message"] == f"plugin Widgets failed in watches: a bug of mine. {SEE_PLUGINS}"
 
 
 async def test_a_watch_that_is_taken_away_is_told_by_the_jobs_whose_workload_it_shows() -> None:
@@ -237,7 +237,10 @@ async def test_a_watch_that_is_taken_away_is_told_by_the_jobs_whose_workload_it_
         world.refuse(403, "cannot watch resource jobs", path="/apis/batch/v1/jobs")
         await world.server.restart()  # every watch ends, as it does every few minutes
         await world.settle(5)
-        assert world.status("plain")["message"] == "plugin PlainJob cannot watch jobs: cannot watch resource jobs"
+        assert (
+            world.status("plain")["message"]
+            == f"plugin PlainJob cannot watch jobs: cannot watch resource jobs. {SEE_PLUGINS}"
+        )
         assert world.status("plain")["state"] == "Running"
         assert world.status("other")["message"] == "waiting for the first pods"
         world.mend()
@@ -315,7 +318,7 @@ async def test_a_status_that_raises_is_told_by_name_changes_nothing_and_harms_no
         await world.settle(5)
         assert world.status("other")["state"] == "Complete"
         assert world.status("plain")["state"] == "Running"
-        assert world.status("plain")["message"] == "plugin PlainJob failed in status: a bug of mine"
+        assert world.status("plain")["message"] == f"plugin PlainJob failed in status: a bug of mine. {SEE_PLUGINS}"
         events = world.all(EVENTS)
         assert [event["involvedObject"]["name"] for event in events] == ["plain"]
         now = world.get(JOBS, "plain")

@@ -18,7 +18,7 @@ from trainwright.api.resources import (
 from trainwright.client.requests import APPLY_PATCH, MERGE_PATCH
 from trainwright.schema.jsonobject import Json
 from trainwright.testing.faults import Crash, DropAfter, DropBefore, Fault, Respond, Rule
-from unit.operator.world import World, mpi_runtime, started, train_job
+from unit.operator.world import SEE_PLUGINS, World, mpi_runtime, started, train_job
 
 KINDS = (TRAIN_JOBS, JOB_SETS, CLUSTER_TRAINING_RUNTIMES, CONTROLLER_REVISIONS, CONFIG_MAPS, SECRETS)
 FAULTS: dict[str, Fault] = {
@@ -188,4 +188,7 @@ async def test_a_plugin_that_raises_harms_its_own_job_only() -> None:
             await world.add(TRAIN_JOBS, train_job(name))
         await world.settle(5)
         assert world.find_job_set("good") is not None
-        assert world.status("bad")["message"] == "plugin Explodes failed in enforce_pod_spec: a bug of mine"
+        assert (
+            world.status("bad")["message"]
+            == f"plugin Explodes failed in enforce_pod_spec: a bug of mine. {SEE_PLUGINS}"
+        )

@@ -39,6 +39,9 @@ from trainwright.schema.jsonobject import Json
 from trainwright.testing.faults import Fault, Respond, Rule
 from trainwright.testing.virtualserver import VirtualServer
 
+SEE_PLUGINS = "See trainwright plugins, and the operator's log"
+"""The mend of a plugin that failed."""
+
 
 class World:
     """A server, and on it an operator.

@@ -95,16 +95,20 @@ def test_state_and_message_say_what_is_going_on(
     assert (update.status.state, update.status.message) == (state, message)
 
 
-def test_a_problem_is_the_message() -> None:
-    update = status(trainjob(), None, NOW, problem="JobSet: quota exceeded")
-    assert (update.status.state, update.status.message) == ("Pending", "JobSet: quota exceeded")
+def test_a_problem_is_the_message_with_what_to_do_about_it() -> None:
+    update = status(trainjob(), None, NOW, problem="JobSet: exceeded quota: gpus")
+    assert update.status.state == "Pending"
+    assert (update.status.message or "").startswith("JobSet: exceeded quota: gpus. Ask for less, wait until other jobs")
     assert update.status.conditions is None
+    nobody_knows = status(trainjob(), None, NOW, problem="it is what it is")
+    assert nobody_knows.status.message == "it is what it is"
 
 
 def test_while_nobody_can_report_the_workload_the_last_state_stands() -> None:
     running = trainjob(status={"state": "Running", "message": "running: node"})
     update = status(running, None, NOW, problem=WorkloadUnknown("plugin X failed in status: boom"))
-    assert (update.status.state, update.status.message) == ("Running", "plugin X failed in status: boom")
+    assert update.status.state == "Running"
+    assert update.status.message == "plugin X failed in status: boom. See trainwright plugins, and the operator's log"
     assert not update.delete_workload
 
 

@@ -86,7 +86,37 @@ class Terminal:
             self._is_quiet = False  # from here on everything matters
         if self._is_quiet:
             return
-        self._say(f"{self._bold(f'{job}  ')}{self._bold(state, STATES.get(state))}  {_plain(sentence)}")
+        lead = f"{job}  {state}  "
+        first, *rest = self._folded(f"{lead}{sentence}", keep=len(lead))
+        self._say(f"{self._bold(f'{job}  ')}{self._bold(state, STATES.get(state))}  {first[len(_plain(lead)) :]}")
+        for line in rest:
+            self._say(line)
+
+    def sentence(self, text: str) -> None:
+        """Prints prose that may be longer than the screen is wide: it goes on below its first word."""
+        if not self._is_quiet:
+            for line in self._folded(text):
+                self._say(line)
+
+    def _folded(self, text: str, *, keep: int = 0) -> list[str]:
+        """The lines of a sentence. On a terminal none ends inside a word, nor within the first `keep` characters."""
+        text = _plain(text)
+        columns = shutil.get_terminal_size().columns
+        if not self.is_live or len(text) <= columns:
+            return [text]
+        import textwrap  # not for the many commands that need none
+
+        indent = " " * (len(text) - len(text.lstrip()) if not keep else GAP)
+        lead, rest = text[:keep], text[keep:].lstrip()
+        lines = textwrap.wrap(
+            rest,
+            columns,
+            initial_indent=" " * len(lead) if keep else indent,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        return [f"{lead}{lines[0][len(lead) :]}", *lines[1:]] if lines else [text]
 
     def say(self, sentence: str = "") -> None:
         if not self._is_quiet:

@@ -61,7 +61,7 @@ def _print(sections: Sequence[tuple[str, list[Finding]]], *, quiet: bool) -> Non
         for finding in shown:
             terminal.finding(finding.state, STATES[finding.state], f"{finding.what:{width}}", finding.text)
             if finding.mend:
-                terminal.say(f"        {'':{width}}→ {finding.mend}")
+                terminal.sentence(f"        {'':{width}}→ {finding.mend}")
     counts = {state: sum(item.state == state for _, found in sections for item in found) for state in STATES}
     if not quiet:
         terminal.say()

@@ -104,14 +104,14 @@ def _of_record(record: Record) -> Json:
 def _show(answer: Json, terminal: Terminal) -> None:
     terminal.phase(answer["name"], answer["state"], f"{answer['headline']}{'.' if answer['mend'] else ''}")
     if answer["mend"]:
-        terminal.say(f"  {answer['mend']}.")
+        terminal.sentence(f"  {answer['mend']}.")
     elif not answer["code"] and answer["state"] not in ("Complete", "Failed"):
         terminal.say("  Nothing is wrong as far as can be seen.")
     if answer["chain"]:
         terminal.say()
         for depth, link in enumerate(answer["chain"]):
             says = f"  {link['says']}" if link["says"] else ""
-            terminal.say(f"  {'   ' * depth}{'└─ ' if depth else ''}{link['kind']} {link['name']}{says}")
+            terminal.sentence(f"  {'   ' * depth}{'└─ ' if depth else ''}{link['kind']} {link['name']}{says}")
     if answer["details"]:
         terminal.say()
         for line in answer["details"]:

@@ -129,12 +129,18 @@ def of_end(reason: str, message: str) -> Finding | None:
     return None if cause is None else Finding(cause=cause, what=_first_sentence(message))
 
 
-def of_problem(text: str) -> Finding:
-    """Why the operator cannot go on, by what it says of it."""
+def of_problem(text: str, job: str) -> Finding:
+    """Why the operator cannot go on, by what it says of it: its error, or the job's status, which has the mend too."""
     cause = next((cause for cause, pattern in _PROBLEMS[:4] if pattern.search(text)), None)
     cause = cause or webhooks.cause_of(text)
     cause = cause or next((cause for cause, pattern in _PROBLEMS[4:] if pattern.search(text)), OTHER_PROBLEM)
-    return Finding(cause=cause, what=text.rstrip(". "))
+    what = text.rstrip(". ").removesuffix(mend_for(cause.mend, job))
+    return Finding(cause=cause, what=what.rstrip(". "))
+
+
+def mend_for(mend: str, job: str) -> str:
+    """What to do about this job, where the table says what to do about any."""
+    return mend.replace("JOB", job or "JOB")
 
 
 def says_what_to_do(found: Finding) -> bool:
@@ -152,7 +158,7 @@ def find(evidence: Evidence) -> Iterator[Finding]:
         return
     spec = job.get("spec") or {}
     if evidence.problem:
-        yield of_problem(evidence.problem)
+        yield of_problem(evidence.problem, name_of(job))
     elif spec.get("suspend"):
         if not labels_of(job).get(QUEUE_LABEL):
             yield Finding(cause=SUSPENDED, what="suspended by spec.suspend")

@@ -61,8 +61,7 @@ def reason_of(evidence: Evidence) -> Reason | None:
     said = _said_of_end(evidence)
     if found is None:
         return Reason(_code_of(evidence, said), said, "", None, (), ()) if said else None
-    mend = "" if jobs.says_what_to_do(found) else found.mend or found.cause.mend
-    mend = mend.replace("JOB", name_of(evidence.job) or "JOB")
+    mend = "" if jobs.says_what_to_do(found) else jobs.mend_for(found.mend or found.cause.mend, name_of(evidence.job))
     reason = Reason(found.cause.code, found.what, mend, found.rank, found.details, chain_of(evidence, found))
     if said and said != reason.message and found.weight > FIRST:  # what it was read from may be gone
         return msgspec.structs.replace(reason, code=_code_of(evidence, said), headline=said, mend="")
@@ -91,6 +90,11 @@ def reason_of_end(name: str, end: Condition) -> Reason | None:
     """The reason of a job that Failed, where its condition alone tells."""
     condition = {"type": "Failed", "status": "True", "reason": end.reason, "message": end.message}
     return reason_of(Evidence(job={"metadata": {"name": name}, "status": {"conditions": [condition]}}))
+
+
+def reason_of_problem(name: str, problem: str) -> Reason | None:
+    """The reason of a job with which the operator cannot go on, by the error that it met."""
+    return reason_of(Evidence(job={"metadata": {"name": name}}, problem=problem))
 
 
 def _found(evidence: Evidence) -> Finding | None:

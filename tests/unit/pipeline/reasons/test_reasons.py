@@ -227,6 +227,7 @@ def test_pods_that_cannot_be_created_say_what_refuses_them(message: str, code: s
 def test_what_the_operator_cannot_do_has_a_code(problem: str, code: str) -> None:
     found = why(problem=problem)
     assert (found.code, found.headline) == (code, problem)
+    assert why(problem=found.message) == found, "the job's status has the mend, and nobody says it twice"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 terminal     lines with a rank in front, phases, rows that change in place
 livearea     those rows
-screenline   one line as a terminal shows it
 output       objects as YAML or JSON
 durations    a length of time for people
 stopwatch    how long each part of a command took

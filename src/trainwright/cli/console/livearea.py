@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trainwright.cli.console.screenline import RESET
+from trainwright.runs.screenline import RESET
 
 MOST_ROWS = 5
 

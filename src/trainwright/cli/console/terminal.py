@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from trainwright.cli.console.livearea import LiveArea
-from trainwright.cli.console.screenline import RESET
+from trainwright.runs.screenline import RESET
 
 COLOURS = (36, 32, 33, 35, 34, 96, 92, 95)
 """Codes of cyan, green, yellow, magenta, blue, and brighter cyan, green and magenta."""

@@ -23,9 +23,9 @@ from trainwright.api.resources import (
 from trainwright.api.times import seconds_of
 from trainwright.api.wellknown import SYSTEM_NAMESPACE
 from trainwright.cli.doctor.finding import Finding, fail, ok, warn
-from trainwright.cli.jobview.sentences import name_of
 from trainwright.client.client import Client
 from trainwright.client.errors import ClientError, Forbidden, NotFound, ServerError, Unreachable
+from trainwright.pipeline.reasons.sentences import name_of
 from trainwright.schema.jsonobject import Json
 
 REVIEWS = Resource(

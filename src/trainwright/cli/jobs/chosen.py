@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from trainwright.api.phases import name_of
 from trainwright.api.resources import TRAIN_JOBS
 from trainwright.cli.clusters.target import Target
 from trainwright.cli.failure import Failure
 from trainwright.cli.jobview.kinds import job_names
 from trainwright.cli.jobview.naming import job_named
-from trainwright.cli.jobview.phases import name_of
 from trainwright.client.client import Client
 
 

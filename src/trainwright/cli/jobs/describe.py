@@ -18,10 +18,17 @@ from trainwright.cli.jobview.kinds import POD_KIND, TRAINJOBS, Kind, kind_and_na
 from trainwright.cli.jobview.naming import job_named, no_such_job
 from trainwright.cli.jobview.parts import Parts, events_of, parts_of
 from trainwright.cli.jobview.progress import progress_of
-from trainwright.cli.jobview.sentences import failed_containers, label_of, name_of, phase_name, phase_of, waiting_reason
 from trainwright.client.client import Client
 from trainwright.client.errors import NotFound
 from trainwright.pipeline.reasons.ranks import speaker
+from trainwright.pipeline.reasons.sentences import (
+    failed_containers,
+    label_of,
+    name_of,
+    phase_name,
+    phase_of,
+    waiting_reason,
+)
 from trainwright.schema.jsonobject import Json
 
 Rows = Sequence[tuple[str, ...]]

@@ -17,9 +17,9 @@ from trainwright.cli.console.terminal import Terminal
 from trainwright.cli.jobview.kinds import job_names
 from trainwright.cli.jobview.naming import job_named, no_such_job
 from trainwright.cli.jobview.parts import Parts, events_of, last_seen, parts_of
-from trainwright.cli.jobview.view import Mirror
 from trainwright.client.client import Client
 from trainwright.client.errors import NotFound
+from trainwright.client.mirror import Mirror
 from trainwright.schema.jsonobject import Json
 
 HEAD = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
@@ -65,7 +65,7 @@ class _Asked:
         async with self._target.client() as client:
             parts = await self._parts(client)
         news = asyncio.Event()
-        mirror = Mirror(self._target, EVENTS, self._namespace, {}, news.set)
+        mirror = Mirror(self._target.kubeconfig, EVENTS, self._namespace, {}, news.set)
         task = asyncio.create_task(mirror.follow())
         task.add_done_callback(lambda _: news.set())
         terminal, widths, shown = Terminal(), [0], set[tuple[str, str]]()

@@ -21,10 +21,10 @@ from trainwright.cli.failure import Failure
 from trainwright.cli.jobs.tables import Seen, table_of
 from trainwright.cli.jobview.kinds import RUNTIMES, TRAINJOBS, Kind, kind_and_names, near_kind
 from trainwright.cli.jobview.naming import no_such_job
-from trainwright.cli.jobview.sentences import name_of
 from trainwright.client.client import Client
 from trainwright.client.errors import ClientError
 from trainwright.client.requests import Selection
+from trainwright.pipeline.reasons.sentences import name_of
 from trainwright.schema.jsonobject import Json
 
 

@@ -10,8 +10,8 @@ from trainwright.cli.console.terminal import Terminal
 from trainwright.cli.jobs.get import Asked
 from trainwright.cli.jobs.tables import Seen, Table, table_of
 from trainwright.cli.jobview.kinds import TRAINJOBS
-from trainwright.cli.jobview.sentences import name_of
-from trainwright.cli.jobview.view import Mirror
+from trainwright.client.mirror import Mirror
+from trainwright.pipeline.reasons.sentences import name_of
 from trainwright.schema.jsonobject import Json
 
 GONE = "Deleted"
@@ -23,13 +23,13 @@ async def follow(asked: Asked) -> None:
         pass
     news = asyncio.Event()
     mirrors = [
-        Mirror(asked.target, resource, asked.home(resource), asked.selection, news.set)
+        Mirror(asked.target.kubeconfig, resource, asked.home(resource), asked.selection, news.set)
         for resource in asked.kind.resources
     ]
     beside = []
     if asked.kind == TRAINJOBS and asked.is_table:
-        beside.append(Mirror(asked.target, JOB_SETS, asked.namespace, {}, news.set))
-        beside.append(Mirror(asked.target, PODS, asked.namespace, {"label_selector": JOBSET_NAME}, news.set))
+        beside.append(Mirror(asked.target.kubeconfig, JOB_SETS, asked.namespace, {}, news.set))
+        beside.append(Mirror(asked.target.kubeconfig, PODS, asked.namespace, {"label_selector": JOBSET_NAME}, news.set))
     tasks = [asyncio.create_task(mirror.follow()) for mirror in (*mirrors, *beside)]
     for task in tasks:
         task.add_done_callback(lambda _: news.set())

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from trainwright.cli.console.nearness import near
 from trainwright.cli.failure import Failure
 from trainwright.cli.jobs.jsonpaths import as_text, find, steps_of
-from trainwright.cli.jobview.sentences import Phase
+from trainwright.pipeline.reasons.sentences import Phase
 from trainwright.schema.jsonobject import Json
 
 CONDITIONS = ("Complete", "Failed", "Suspended")

@@ -11,11 +11,11 @@ from trainwright.cli.clusters.target import Target
 from trainwright.cli.failure import Failure
 from trainwright.cli.jobs.chosen import Choice
 from trainwright.cli.jobview.naming import no_such_job
-from trainwright.cli.jobview.sentences import condition, name_of, phase_name
 from trainwright.cli.jobview.view import JobView
 from trainwright.client.client import Client
 from trainwright.client.errors import NotFound
 from trainwright.client.requests import MERGE_PATCH
+from trainwright.pipeline.reasons.sentences import condition, name_of, phase_name
 
 FIELD_MANAGER = "trainwright-run"
 GONE_SECONDS = 60.0

@@ -14,7 +14,14 @@ from trainwright.api.wellknown import JOBSET_NAME, RUN
 from trainwright.cli.console.durations import duration
 from trainwright.cli.jobview.kinds import POD_KIND, TRAINJOBS, Kind
 from trainwright.cli.jobview.progress import progress_of
-from trainwright.cli.jobview.sentences import expected_pods, label_of, name_of, phase_name, phase_of, waiting_reason
+from trainwright.pipeline.reasons.sentences import (
+    expected_pods,
+    label_of,
+    name_of,
+    phase_name,
+    phase_of,
+    waiting_reason,
+)
 from trainwright.schema.jsonobject import Json
 
 FRAMEWORK = "trainer.kubeflow.org/framework"

@@ -14,12 +14,12 @@ from trainwright.cli.clusters.connection import carry_out
 from trainwright.cli.clusters.target import Target
 from trainwright.cli.console.terminal import Terminal
 from trainwright.cli.failure import Failure
-from trainwright.cli.jobview.evidence import Gathered, Gathering
 from trainwright.cli.jobview.naming import job_named, no_such_job
-from trainwright.cli.jobview.sentences import phase_of
+from trainwright.dashboard.evidence import Gathered, Gathering
 from trainwright.pipeline.reasons import Reason, reason_of
 from trainwright.pipeline.reasons.ranks import without_marks
 from trainwright.pipeline.reasons.reason import is_vague
+from trainwright.pipeline.reasons.sentences import phase_of
 from trainwright.runs import BrokenRecord, Record, RunsHome
 from trainwright.schema.jsonobject import Json
 

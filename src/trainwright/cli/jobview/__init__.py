@@ -2,10 +2,7 @@
 
 naming      the TrainJob that a name or the id of a run means
 kinds       kinds of objects, by all their names
-phases      an object's name, conditions and phase
-sentences   what a job is doing, and what it waits for
 progress    how far its training is, in words and as a bar
 view        the job, its JobSet and its pods, kept current by three watches
 parts       all objects that it consists of
-evidence    what a user may read about it, for `why`
 """

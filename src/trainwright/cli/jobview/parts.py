@@ -22,9 +22,9 @@ from trainwright.api.resources import (
     Resource,
 )
 from trainwright.api.wellknown import JOBSET_NAME
-from trainwright.cli.jobview.sentences import name_of
 from trainwright.client.client import Client
 from trainwright.client.errors import Forbidden, MethodNotAllowed, NotFound
+from trainwright.pipeline.reasons.sentences import name_of
 from trainwright.schema.jsonobject import Json
 
 OWNED_KINDS = (JOB_SETS, POD_GROUPS, VOLCANO_POD_GROUPS, CONFIG_MAPS, SECRETS)

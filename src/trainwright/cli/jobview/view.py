@@ -13,18 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 
-from trainwright.api.resources import JOB_SETS, PODS, TRAIN_JOBS, Resource
+from trainwright.api.phases import Phase
+from trainwright.api.resources import JOB_SETS, PODS, TRAIN_JOBS
 from trainwright.api.wellknown import JOBSET_NAME
 from trainwright.cli.clusters.target import Target
-from trainwright.cli.jobview.phases import Phase
-from trainwright.client.client import Client
-from trainwright.client.errors import ApiError, ClientError, Forbidden, ServerError
+from trainwright.client.mirror import Mirror
 from trainwright.client.requests import Selection
 from trainwright.schema.jsonobject import Json
-
-RECONNECT_SECONDS = 0.3
 
 
 class JobView:
@@ -35,9 +31,10 @@ class JobView:
 
     def __init__(self, target: Target, namespace: str, name: str) -> None:
         by_name: Selection = {"field_selector": f"metadata.name={name}"}
-        self._jobs = Mirror(target, TRAIN_JOBS, namespace, by_name, self.announce)
-        self._jobsets = Mirror(target, JOB_SETS, namespace, by_name, self.announce)
-        self._pods = Mirror(target, PODS, namespace, {"label_selector": f"{JOBSET_NAME}={name}"}, self.announce)
+        self._jobs = Mirror(target.kubeconfig, TRAIN_JOBS, namespace, by_name, self.announce)
+        self._jobsets = Mirror(target.kubeconfig, JOB_SETS, namespace, by_name, self.announce)
+        by_label: Selection = {"label_selector": f"{JOBSET_NAME}={name}"}
+        self._pods = Mirror(target.kubeconfig, PODS, namespace, by_label, self.announce)
         self._news = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -70,7 +67,7 @@ class JobView:
         """The job's phase, or None while there is no job."""
         if not self.job:
             return None
-        from trainwright.cli.jobview.sentences import phase_of  # with everything that explains a state
+        from trainwright.pipeline.reasons.sentences import phase_of  # with everything that explains a state
 
         return phase_of(self.job, self.jobset, self.pods, time.time())
 
@@ -98,61 +95,3 @@ class JobView:
 
     def announce(self) -> None:
         self._news.set()
-
-
-class Mirror:
-    """The objects of one selection, as of the last event."""
-
-    def __init__(
-        self,
-        target: Target,
-        resource: Resource,
-        namespace: str | None,
-        selection: Selection,
-        announce: Callable[[], None],
-    ) -> None:
-        self._target = target
-        self.resource = resource
-        self._namespace = namespace
-        self._selection = selection
-        self._announce = announce
-        self.items: dict[str, Json] = {}
-        self.connected = False
-        self.is_away = False
-        self._answers = 0
-
-    async def follow(self) -> None:
-        while True:
-            answers = self._answers
-            try:
-                async with Client.to(self._target.kubeconfig()) as client:
-                    while True:  # a watch that the server ended is opened again after a new list
-                        await self._list_and_watch(client)
-            except Forbidden:
-                raise
-            except ClientError as error:
-                self.connected = False
-                is_answer = isinstance(error, ApiError) and not isinstance(error, ServerError)
-                if self._answers == answers and not is_answer:
-                    self.is_away = True
-                self._announce()
-                await asyncio.sleep(RECONNECT_SECONDS)
-
-    async def _list_and_watch(self, client: Client) -> None:
-        listed = await client.list(self.resource, self._namespace, **self._selection)
-        self.items = {item["metadata"]["uid"]: item for item in listed.items or ()}
-        self._answers += 1
-        self.is_away = False
-        self.connected = True
-        self._announce()
-        since: Selection = {**self._selection, "resource_version": listed.resource_version}
-        async with client.watch(self.resource, self._namespace, **since) as events:
-            async for event in events:
-                if event.object is None:
-                    continue
-                uid = event.object["metadata"]["uid"]
-                if event.type == "DELETED":
-                    self.items.pop(uid, None)
-                else:
-                    self.items[uid] = event.object
-                self._announce()

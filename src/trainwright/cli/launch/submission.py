@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from trainwright.api.phases import name_of
 from trainwright.api.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     CONFIG_MAPS,
@@ -24,7 +25,6 @@ from trainwright.api.resources import (
 from trainwright.api.runid import fresh_id
 from trainwright.api.wellknown import RUN
 from trainwright.cli.failure import Failure
-from trainwright.cli.jobview.phases import name_of
 from trainwright.client.client import Client
 from trainwright.client.errors import AlreadyExists, ApiError, ClientError, NotFound
 from trainwright.client.requests import MERGE_PATCH

@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 from typing import NamedTuple
 
-from trainwright.cli.console.screenline import settled, shown
+from trainwright.runs.screenline import settled, shown
 
 LONGEST = 1 << 20
 """A longer line is cut, so that a program that never ends its line does not fill the memory."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Container, Iterator
 
-from trainwright.cli.console.screenline import shown
 from trainwright.cli.logs.assembly import Line
 from trainwright.cli.logs.audience import Said
 from trainwright.pipeline.reasons.ranks import speaker
 from trainwright.runs import RunDirectory
 from trainwright.runs.logs import LogFile, log_files, read
+from trainwright.runs.screenline import shown
 from trainwright.schema.jsonobject import Json
 
 ContainerKey = tuple[str, str, int]

@@ -21,7 +21,6 @@ from trainwright.cli.console.terminal import Terminal
 from trainwright.cli.failure import Failure
 from trainwright.cli.jobs.delete import until_gone
 from trainwright.cli.jobview.progress import ProgressBar, ProgressLines
-from trainwright.cli.jobview.sentences import Phase, failed_containers, label_of, name_of
 from trainwright.cli.jobview.view import JobView
 from trainwright.cli.logs.audience import People
 from trainwright.cli.logs.lines import LogLines
@@ -33,6 +32,7 @@ from trainwright.pipeline.reasons.cause import FIRST
 from trainwright.pipeline.reasons.evidence import Evidence, ended
 from trainwright.pipeline.reasons.failures import of_container
 from trainwright.pipeline.reasons.ranks import without_marks
+from trainwright.pipeline.reasons.sentences import Phase, failed_containers, label_of, name_of
 from trainwright.runs import Record, RunsHome
 from trainwright.runs.logs import LogWriter
 from trainwright.runs.record import Asked

@@ -10,6 +10,7 @@ import asyncio
 from contextlib import nullcontext
 from typing import Protocol
 
+from trainwright.api.phases import condition
 from trainwright.api.resources import TRAIN_JOBS
 from trainwright.api.runid import is_run_id
 from trainwright.cli.clusters.target import Target
@@ -17,7 +18,6 @@ from trainwright.cli.console.stopwatch import Stopwatch
 from trainwright.cli.console.terminal import Terminal
 from trainwright.cli.failure import Failure
 from trainwright.cli.jobs.delete import delete_job
-from trainwright.cli.jobview.phases import condition
 from trainwright.cli.jobview.view import JobView
 from trainwright.cli.launch.choice import Choice
 from trainwright.cli.launch.prepared import Prepared

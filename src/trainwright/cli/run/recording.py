@@ -12,12 +12,12 @@ from pathlib import Path
 
 import msgspec
 
+from trainwright.api.phases import condition
 from trainwright.api.resources import TRAIN_JOBS
 from trainwright.api.runid import is_run_id
 from trainwright.api.times import rfc3339
 from trainwright.cli.clusters.target import Target
 from trainwright.cli.failure import Failure
-from trainwright.cli.jobview.phases import condition
 from trainwright.cli.launch.prepared import Prepared
 from trainwright.cli.launch.submission import Submission
 from trainwright.client.errors import NotFound

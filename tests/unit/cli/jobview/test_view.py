@@ -15,8 +15,9 @@ import pytest
 
 from trainwright.cli.clusters.directory import ClusterDirectory
 from trainwright.cli.clusters.target import Target
-from trainwright.cli.jobview.view import RECONNECT_SECONDS, JobView
+from trainwright.cli.jobview.view import JobView
 from trainwright.client.errors import Forbidden
+from trainwright.client.mirror import RECONNECT_SECONDS
 from waiting import until
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainwright.cli.console.screenline import settled, shown
+from trainwright.runs.screenline import settled, shown
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ the operator has it too; what a job does that is well is said here.
 
 from __future__ import annotations
 
+from trainwright.api.phases import Phase as Phase
+from trainwright.api.phases import condition as condition
+from trainwright.api.phases import name_of as name_of
 from trainwright.api.wellknown import REPLICATED_JOB
-from trainwright.cli.jobview.phases import Phase as Phase
-from trainwright.cli.jobview.phases import condition as condition
-from trainwright.cli.jobview.phases import name_of as name_of
 from trainwright.pipeline.reasons import Evidence, reason_of
 from trainwright.pipeline.reasons.evidence import label_of as label_of
 from trainwright.pipeline.reasons.evidence import phase_name as phase_name

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trainwright.api.wellknown import COMPLETION_INDEX, REPLICATED_JOB
-from trainwright.cli.jobview.sentences import failed_containers, phase_of
+from trainwright.pipeline.reasons.sentences import failed_containers, phase_of
 from trainwright.schema.jsonobject import Json
 
 

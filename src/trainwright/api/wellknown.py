@@ -21,6 +21,8 @@ REPLICATED_JOB: Final = "jobset.sigs.k8s.io/replicatedjob-name"
 # What a pod tells a node that runs many pods on one machine: lists of names, separated by commas.
 PORT_VARIABLES: Final = "trainwright.dev/port-variables"
 """Environment variables that hold a port, or end with `:port`, at which the job's processes meet."""
+PEER_VARIABLES: Final = "trainwright.dev/peer-variables"
+"""Environment variables that name the job's pods as `host:port`, each with the port at which that pod listens."""
 PORT_FLAGS: Final = "trainwright.dev/port-flags"
 """Command-line flags that are followed by such a port."""
 OPTIONAL_VOLUMES: Final = "trainwright.dev/optional-volumes"

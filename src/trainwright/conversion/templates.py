@@ -8,12 +8,12 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from trainwright.api.wellknown import PORT_VARIABLES
+from trainwright.api.wellknown import PEER_VARIABLES, PORT_VARIABLES
 from trainwright.conversion.layout import NODE, Group, Layout
 from trainwright.conversion.policies import Gang, pod_restart_policy, restarts, success
 from trainwright.conversion.v1job import TENSORFLOW, V1Job
 from trainwright.conversion.v1pods import JOB_NAME, OPERATOR, REPLICA_TYPE, pods_of
-from trainwright.conversion.variables import PORTS, variables_for
+from trainwright.conversion.variables import PEERS, PORTS, variables_for
 from trainwright.schema.jsonobject import Json
 
 ANCESTOR_LABEL = "trainer.kubeflow.org/trainjob-ancestor-step"
@@ -48,10 +48,10 @@ def pod_metadata(layout: Layout, group: Group) -> Json:
         labels[REPLICA_TYPE] = group.replica.role
     result: Json = {"labels": labels}
     annotations = dict(metadata.get("annotations") or {})
-    if ports := PORTS.get(job.kind.name):
-        set_here = {entry["name"] for entry in variables_for(layout, group)}
-        if listed := [name for name in ports if name in set_here]:
-            annotations[PORT_VARIABLES] = ",".join(listed)
+    set_here = {entry["name"] for entry in variables_for(layout, group)}
+    for annotation, variables in ((PORT_VARIABLES, PORTS), (PEER_VARIABLES, PEERS)):
+        if listed := [name for name in variables.get(job.kind.name, ()) if name in set_here]:
+            annotations[annotation] = ",".join(listed)
     if annotations:
         result["annotations"] = annotations
     return result

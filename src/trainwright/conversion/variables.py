@@ -16,11 +16,12 @@ from trainwright.schema.jsonobject import Json
 TASK_INDEX = "TRAINWRIGHT_TASK_INDEX"
 PORTS = {
     PYTORCH.name: ("MASTER_PORT", "PET_MASTER_PORT", "PET_RDZV_ENDPOINT"),
-    TENSORFLOW.name: ("TF_CONFIG",),
     XGBOOST.name: ("MASTER_PORT", "WORKER_PORT"),
     JAX.name: ("COORDINATOR_PORT",),
 }
 """Variables whose port a node that runs many pods on one machine may replace."""
+PEERS = {TENSORFLOW.name: ("TF_CONFIG",)}
+"""Variables that name the pods, each with the port at which it listens."""
 
 
 def variables_for(layout: Layout, group: Group) -> list[Json]:

@@ -1,7 +1,7 @@
 """TensorFlow: the variable TF_CONFIG, by which tf.distribute finds the workers and this worker's place among them.
 
-The Trainer API has no policy for it, so a runtime says by its label that it is TensorFlow's. Each worker has a port of
-its own: TensorFlow's server takes its port on every address, and on one machine the workers would meet there.
+The Trainer API has no policy for it, so a runtime says by its label that it is TensorFlow's. TensorFlow's server takes
+its port on every address: a node that runs many pods on one machine is told that each pod in TF_CONFIG needs its own.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 
 from trainwright.api.trainjob import TrainJob
+from trainwright.api.wellknown import PEER_VARIABLES
 from trainwright.pipeline.info import TRAINER_PORT, Info
 from trainwright.pipeline.podset import COMPLETION_INDEX, env_from_field, env_var
 
@@ -35,10 +36,11 @@ class TensorFlow:
             env_var("TF_CONFIG", config(info.name, info.trainer.name, info.trainer.count)),
         )
         container.set_ports({"containerPort": TRAINER_PORT})
+        info.trainer.add_to_pod_annotation(PEER_VARIABLES, "TF_CONFIG")
 
 
 def config(name: str, job: str, workers: int) -> str:
     """The cluster and this worker's place in it; Kubernetes puts the number in place of `$(TF_WORKER_INDEX)`."""
-    hosts = [f"{name}-{job}-0-{number}.{name}:{TRAINER_PORT + number}" for number in range(workers)]
+    hosts = [f"{name}-{job}-0-{number}.{name}:{TRAINER_PORT}" for number in range(workers)]
     task = f'{{"type": "worker", "index": $({INDEX})}}'
     return f'{{"cluster": {json.dumps({"worker": hosts})}, "task": {task}}}'

@@ -23,7 +23,7 @@ def test_every_worker_finds_all_workers_and_its_own_place() -> None:
     names = list(env(made))
     assert names.index("TF_WORKER_INDEX") < names.index("TF_CONFIG"), "Kubernetes expands only what comes before"
     text = env(made)["TF_CONFIG"].replace("$(TF_WORKER_INDEX)", "2")
-    workers = [f"tj-node-0-{number}.tj:{29500 + number}" for number in range(3)]
+    workers = [f"tj-node-0-{number}.tj:29500" for number in range(3)]
     assert json.loads(text) == {"cluster": {"worker": workers}, "task": {"type": "worker", "index": 2}}
     assert container(made)["ports"] == [{"containerPort": 29500}]
 

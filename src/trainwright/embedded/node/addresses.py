@@ -3,9 +3,10 @@
 All pods share the machine's network. Each gets its own 127.x.y.z, and each pod's /etc/hosts names all pods of its
 headless service, so `<hostname>.<subdomain>` resolves as it does in a cluster. Some servers bind every address and
 would still meet another job's on the same port. So each job gets its own port in place of each one it names: after the
-host name of one of its pods, and in the variables and flags that the pod declares (`declarations`). Services that the
-control plane itself serves are named beside the pods. Tier T0 has no /etc/hosts of its own: names of pods become
-127.0.0.1, those of services the service's address.
+host name of one of its pods, and in the variables and flags that the pod declares (`declarations`). Where every pod
+listens, as TensorFlow's do, the pods declare the variable that names them, and each pod in it gets its own port.
+Services that the control plane itself serves are named beside the pods. Tier T0 has no /etc/hosts of its own: names of
+pods become 127.0.0.1, those of services the service's address.
 
 Pure except for `free_port`, which asks the kernel and chooses at random.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 import re
 import secrets
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trainwright.embedded.node.declarations import NOTHING_DECLARED, Declarations
@@ -34,6 +35,9 @@ PodDomain = tuple[str, str]
 """Namespace and subdomain: the DNS domain that the pods of a headless service share, and may name each other in. A pod
 without a subdomain is alone in a domain named after its uid.
 """
+
+PortName = str
+"""A port as a job names it: `29500` for the whole job, `HOST:2222` for that of one of its pods."""
 
 _PORT = "[0-9]{1,5}"
 _PORT_AT_END = re.compile(rf"(.*:)?({_PORT})", re.DOTALL)
@@ -101,9 +105,9 @@ def _dotted(number: int) -> str:
 class Ports:
     """For each job, the ports of this machine that stand for the ports the job names."""
 
-    taken: dict[PodDomain, dict[int, int]] = field(default_factory=dict)
+    taken: dict[PodDomain, dict[PortName, int]] = field(default_factory=dict)
 
-    def of(self, domain: PodDomain, ports: Iterable[int]) -> dict[int, int]:
+    def of(self, domain: PodDomain, ports: Iterable[PortName]) -> dict[PortName, int]:
         """The machine's ports for the ports a job names; new ones are chosen for those it has not named before."""
         mapping = self.taken.setdefault(domain, {})
         for port in ports:
@@ -114,6 +118,11 @@ class Ports:
 
     def release(self, domain: PodDomain) -> None:
         self.taken.pop(domain, None)
+
+
+def port_here(ports: Mapping[PortName, int], hostname: str, port: int) -> int:
+    """The machine's port for a port of the pod with this host name: the pod's own, the job's, or the port itself."""
+    return ports.get(f"{hostname}:{port}", ports.get(str(port), port))
 
 
 def free_port(used: set[int]) -> int:
@@ -166,47 +175,69 @@ class Rewriter:
         named = _any_of(self._services)
         self._service = re.compile(rf"(?<![\w.-])({named})(?![\w-]|\.\w)") if named else None
         self._variables, self._flags = declared.port_variables, declared.port_flags
+        self._peers = declared.peer_variables
         flags = _any_of(self._flags)
         self._flag = re.compile(rf"(?<![\w-])((?:{flags})(?:=|\s+))({_PORT})\b") if flags else None
 
-    def ports(self, env: Mapping[str, str], argv: Iterable[str]) -> set[int]:
+    def ports(self, env: Mapping[str, str], argv: Iterable[str]) -> set[PortName]:
         """The ports at which this container expects its job's processes to meet."""
-        found = {int(match[2]) for name in self._variables if (match := _PORT_AT_END.fullmatch(env.get(name, "")))}
-        for text in (*env.values(), " ".join(argv)):
-            for pattern in (self._host, self._flag):
-                if pattern is not None:
-                    found |= {int(match[2]) for match in pattern.finditer(text) if match[2]}
+        found = {_number(match) for name in self._variables if (match := _PORT_AT_END.fullmatch(env.get(name, "")))}
+        for name, text in [*env.items(), ("", " ".join(argv))]:
+            named = _port_of_pod if name in self._peers else _number
+            if self._host is not None:
+                found |= {named(match) for match in self._host.finditer(text) if match[2]}
+            if self._flag is not None:
+                found |= {_number(match) for match in self._flag.finditer(text)}
         return found
 
-    def variable(self, name: str, value: str, ports: Mapping[int, int], *, to_loopback: bool) -> str:
+    def variable(self, name: str, value: str, ports: Mapping[PortName, int], *, to_loopback: bool) -> str:
         """The variable's value with the job's ports, and in tier T0 with addresses in place of names."""
-        text = self.text(value, ports, to_loopback=to_loopback)
+        named = _port_of_pod if name in self._peers else _number
+        text = self.text(value, ports, to_loopback=to_loopback, named=named)
         if name in self._variables and text == value and (match := _PORT_AT_END.fullmatch(value)):
-            return f"{match[1] or ''}{ports.get(int(match[2]), match[2])}"
+            return f"{match[1] or ''}{ports.get(_number(match), match[2])}"
         return text
 
-    def text(self, text: str, ports: Mapping[int, int], *, to_loopback: bool) -> str:
+    def text(
+        self,
+        text: str,
+        ports: Mapping[PortName, int],
+        *,
+        to_loopback: bool,
+        named: Callable[[re.Match[str]], PortName] | None = None,
+    ) -> str:
         """The text with the job's ports, and in tier T0 with addresses in place of names."""
+        name_of = named or _number
 
         def host(match: re.Match[str]) -> str:
             name = LOOPBACK if to_loopback else match[1]
-            return name if match[2] is None else f"{name}:{ports.get(int(match[2]), match[2])}"
+            return name if match[2] is None else f"{name}:{ports.get(name_of(match), match[2])}"
 
         if self._host is not None:
             text = self._host.sub(host, text)
         if self._service is not None and to_loopback:
             text = self._service.sub(lambda match: self._services[match[1]], text)
         if self._flag is not None:
-            text = self._flag.sub(lambda match: f"{match[1]}{ports.get(int(match[2]), match[2])}", text)
+            text = self._flag.sub(lambda match: f"{match[1]}{ports.get(_number(match), match[2])}", text)
         return text
 
-    def arguments(self, argv: list[str], ports: Mapping[int, int], *, to_loopback: bool) -> list[str]:
+    def arguments(self, argv: list[str], ports: Mapping[PortName, int], *, to_loopback: bool) -> list[str]:
         """The arguments, each rewritten as `text` does; so is a port that follows a declared flag as an argument."""
         result = [self.text(argument, ports, to_loopback=to_loopback) for argument in argv]
         for position, flag in enumerate(argv[:-1]):
             if flag in self._flags and re.fullmatch(_PORT, port := argv[position + 1]):
-                result[position + 1] = str(ports.get(int(port), port))
+                result[position + 1] = str(ports.get(str(int(port)), port))
         return result
+
+
+def _number(match: re.Match[str]) -> PortName:
+    """The name of a port that is the whole job's."""
+    return str(int(match[2]))
+
+
+def _port_of_pod(match: re.Match[str]) -> PortName:
+    """The name of a port that is of the pod in front of it."""
+    return f"{match[1].partition('.')[0]}:{int(match[2])}"
 
 
 def _any_of(words: Iterable[str]) -> str:

@@ -1,42 +1,46 @@
 """A container's probes and lifecycle hooks, resolved for its supervisor.
 
-In: a container of a pod's spec, the pod's address, its job's ports. Out: `ProbeToRun`s and `HandlerToRun`s with nothing
-left to resolve: named ports are numbers, and a port that the node replaced is the one it is here. Pure.
+In: a container of a pod's spec, the pod's address, and where its ports are on this machine. Out: `ProbeToRun`s and
+`HandlerToRun`s with nothing left to resolve: named ports are numbers, and a port that the node replaced is the one it
+is here. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from trainwright.embedded.node.environment import Unresolved
 from trainwright.embedded.node.record import HandlerToRun, ProbeToRun
 from trainwright.schema.jsonobject import Json
 
+Here = Callable[[int], int]
+"""The machine's port for one of the pod's."""
+
 KINDS = ("startup", "readiness", "liveness")
 
 
-def probes(container: Json, address: str, ports: Mapping[int, int]) -> dict[str, ProbeToRun]:
+def probes(container: Json, address: str, here: Here) -> dict[str, ProbeToRun]:
     """The container's probes by kind."""
     found = {}
     for kind in KINDS:
         if probe := container.get(f"{kind}Probe"):
-            found[kind] = _probe(probe, container, address, ports)
+            found[kind] = _probe(probe, container, address, here)
     return found
 
 
-def hook(container: Json, name: str, address: str, ports: Mapping[int, int]) -> HandlerToRun | None:
+def hook(container: Json, name: str, address: str, here: Here) -> HandlerToRun | None:
     """The handler of `postStart` or `preStop`, if the container has one. An old tcpSocket hook does nothing, as in a
     kubelet.
     """
     handler = (container.get("lifecycle") or {}).get(name) or {}
     if not handler or handler.get("tcpSocket"):
         return None
-    return _handler(handler, container, address, ports)
+    return _handler(handler, container, address, here)
 
 
-def _probe(probe: Json, container: Json, address: str, ports: Mapping[int, int]) -> ProbeToRun:
+def _probe(probe: Json, container: Json, address: str, here: Here) -> ProbeToRun:
     result: ProbeToRun = {
-        "handler": _handler(probe, container, address, ports),
+        "handler": _handler(probe, container, address, here),
         "initialDelaySeconds": probe.get("initialDelaySeconds") or 0,
         "periodSeconds": probe.get("periodSeconds") or 10,
         "timeoutSeconds": probe.get("timeoutSeconds") or 1,
@@ -48,14 +52,14 @@ def _probe(probe: Json, container: Json, address: str, ports: Mapping[int, int])
     return result
 
 
-def _handler(handler: Json, container: Json, address: str, ports: Mapping[int, int]) -> HandlerToRun:
+def _handler(handler: Json, container: Json, address: str, here: Here) -> HandlerToRun:
     if socket := handler.get("tcpSocket"):
-        return {"tcp": {"host": socket.get("host") or address, "port": _port(socket["port"], container, ports)}}
+        return {"tcp": {"host": socket.get("host") or address, "port": _port(socket["port"], container, here)}}
     if get := handler.get("httpGet"):
         return {
             "http": {
                 "host": get.get("host") or address,
-                "port": _port(get["port"], container, ports),
+                "port": _port(get["port"], container, here),
                 "path": get.get("path") or "/",
                 "scheme": get.get("scheme") or "HTTP",
                 "headers": [(header["name"], header.get("value", "")) for header in get.get("httpHeaders") or ()],
@@ -66,10 +70,10 @@ def _handler(handler: Json, container: Json, address: str, ports: Mapping[int, i
     return {"sleep": (handler.get("sleep") or {}).get("seconds") or 0}
 
 
-def _port(port: int | str, container: Json, ports: Mapping[int, int]) -> int:
+def _port(port: int | str, container: Json, here: Here) -> int:
     if isinstance(port, str) and not port.isdecimal():
         named = next((p["containerPort"] for p in container.get("ports") or () if p.get("name") == port), None)
         if named is None:
             raise Unresolved(f"container {container['name']} has no port named {port}")
         port = named
-    return ports.get(int(port), int(port))
+    return here(int(port))

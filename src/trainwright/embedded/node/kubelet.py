@@ -150,7 +150,7 @@ class Kubelet:
             if (pod.get("devices") or pod.get("cpus")) and (await self._directories.observe(directory)).alive:
                 self._allotments.adopt(directory.uid, pod.get("devices", {}), pod.get("cpus", []))
             domain = (pod["namespace"], pod["subdomain"] or pod["uid"])
-            self._ports.taken.setdefault(domain, {}).update({int(port): here for port, here in pod["ports"].items()})
+            self._ports.taken.setdefault(domain, {}).update(pod["ports"])
         return list(self._keys.values())
 
     def key_of(self, uid: str) -> Key | None:

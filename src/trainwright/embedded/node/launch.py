@@ -15,7 +15,7 @@ from pathlib import Path
 
 from trainwright.api.wellknown import WORKDIR
 from trainwright.embedded.node import environment, handlers, users, volumes
-from trainwright.embedded.node.addresses import LOOPBACK, PodDomain, Rewriter, host_aliases
+from trainwright.embedded.node.addresses import LOOPBACK, PodDomain, PortName, Rewriter, host_aliases, port_here
 from trainwright.embedded.node.allotment import Allotted
 from trainwright.embedded.node.crilog import MAX_FILES, MAX_FILES_OF_A_RUN
 from trainwright.embedded.node.declarations import declared
@@ -144,7 +144,7 @@ class Launch:
             for container in (spec.get("initContainers") or []) + spec["containers"]
         }
 
-    def ports(self) -> set[int]:
+    def ports(self) -> set[PortName]:
         """The ports at which the containers expect their job's processes to meet."""
         return {
             port
@@ -165,7 +165,7 @@ class Launch:
                     return file.content.decode(errors="replace")
         return None
 
-    def pod_to_run(self, ports: Mapping[int, int]) -> PodToRun:
+    def pod_to_run(self, ports: Mapping[PortName, int]) -> PodToRun:
         metadata, spec = self.pod["metadata"], self.pod["spec"]
         grace = spec.get("terminationGracePeriodSeconds")
         run = self.allocation.run
@@ -176,7 +176,7 @@ class Launch:
             "subdomain": spec.get("subdomain") or "",
             "hostname": hostname_of(self.pod),
             "address": self.allocation.address,
-            "ports": {str(port): here for port, here in ports.items()},
+            "ports": dict(ports),
             "isolation": self.allocation.tier.isolation,
             "restartPolicy": spec.get("restartPolicy", "Always"),
             "terminationGracePeriodSeconds": 30 if grace is None else grace,
@@ -216,7 +216,7 @@ class Launch:
     def _words(self, container: Json) -> list[str]:
         return environment.command_line(container, {})
 
-    def _container(self, container: Json, ports: Mapping[int, int]) -> ContainerToRun:
+    def _container(self, container: Json, ports: Mapping[PortName, int]) -> ContainerToRun:
         to_loopback = self.allocation.address == LOOPBACK
         run = self.allocation.run
         own = {OUTPUT: str(run.output)} if run else {}
@@ -253,13 +253,17 @@ class Launch:
         self._add_lifecycle(result, container, ports)
         return result
 
-    def _add_lifecycle(self, result: ContainerToRun, container: Json, ports: Mapping[int, int]) -> None:
+    def _add_lifecycle(self, result: ContainerToRun, container: Json, ports: Mapping[PortName, int]) -> None:
         """Adds probes, hooks, user, limit and restart policy, where the container has them."""
-        if probes := handlers.probes(container, self.allocation.address, ports):
+
+        def here(port: int) -> int:
+            return port_here(ports, hostname_of(self.pod), port)
+
+        if probes := handlers.probes(container, self.allocation.address, here):
             result["probes"] = probes
-        if (post_start := handlers.hook(container, "postStart", self.allocation.address, ports)) is not None:
+        if (post_start := handlers.hook(container, "postStart", self.allocation.address, here)) is not None:
             result["postStart"] = post_start
-        if (pre_stop := handlers.hook(container, "preStop", self.allocation.address, ports)) is not None:
+        if (pre_stop := handlers.hook(container, "preStop", self.allocation.address, here)) is not None:
             result["preStop"] = pre_stop
         if (run_as := users.run_as(self.pod["spec"], container)) is not None:
             result["runAs"] = run_as

@@ -11,6 +11,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from trainwright.embedded.node.addresses import LOOPBACK, PortName, port_here
 from trainwright.embedded.node.record import PodToRun
 from trainwright.http.duplex import Duplex
 from trainwright.http.spdy import Broken, Carrier, Session, Stream
@@ -21,7 +22,6 @@ TUNNEL = f"SPDY/3.1+{PROTOCOL}"
 CHANNELS = ("v4.channel.k8s.io",)
 CONNECT_SECONDS = 10.0
 READ_BYTES = 32 * 1024
-LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +30,17 @@ class Pod:
 
     name: str
     uid: str
+    hostname: str
     address: str
-    ports: dict[str, int]
+    ports: dict[PortName, int]
 
     @classmethod
     def of(cls, pod: PodToRun) -> Pod:
-        return cls(pod["name"], pod["uid"], pod["address"], pod["ports"])
+        return cls(pod["name"], pod["uid"], pod["hostname"], pod["address"], pod["ports"])
 
     async def connect(self, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection to the port, or to the one that the node gave the job in its place."""
-        here = self.ports.get(str(port), port)
+        here = port_here(self.ports, self.hostname, port)
         problem: OSError = OSError("no address")
         for address in dict.fromkeys((self.address, LOOPBACK)):  # a server may listen on 127.0.0.1 only
             try:

@@ -6,11 +6,20 @@ import socket
 
 import pytest
 
-from trainwright.embedded.node.addresses import Addresses, PodName, Ports, Rewriter, free_port, host_aliases, hosts_file
+from trainwright.embedded.node.addresses import (
+    Addresses,
+    PodName,
+    Ports,
+    Rewriter,
+    free_port,
+    host_aliases,
+    hosts_file,
+    port_here,
+)
 from trainwright.embedded.node.declarations import Declarations
 from trainwright.schema.jsonobject import Json
 
-PORTS = {29500: 20123}
+PORTS = {"29500": 20123}
 DECLARED = Declarations(port_variables=frozenset({"MEET_PORT", "MEET_AT"}), port_flags=frozenset({"--meet-port", "-p"}))
 
 
@@ -41,9 +50,9 @@ def test_a_port_that_somebody_listens_on_is_not_given() -> None:
 
 def test_two_jobs_never_share_a_port_and_one_job_keeps_its_own() -> None:
     ports = Ports()
-    one, other = ports.of(("ns", "a"), [29500]), ports.of(("ns", "b"), [29500])
-    assert one[29500] != other[29500]
-    assert ports.of(("ns", "a"), [29500]) == one
+    one, other = ports.of(("ns", "a"), ["29500"]), ports.of(("ns", "b"), ["29500"])
+    assert one["29500"] != other["29500"]
+    assert ports.of(("ns", "a"), ["29500"]) == one
 
 
 def test_hosts_name_every_pod_short_and_in_full() -> None:
@@ -114,11 +123,25 @@ def test_only_the_jobs_own_names_and_ports_change(name: str, value: str, t1: str
 
 def test_ports_are_found_where_the_pod_declares_them_and_behind_the_names_of_its_job() -> None:
     rewriter = Rewriter("ns", "j", DECLARED)
-    assert rewriter.ports({"MEET_PORT": "29500", "MEET_AT": "*:29600"}, []) == {29500, 29600}
-    assert rewriter.ports({}, ["train", "--endpoint=j-node-0-0.j:29400"]) == {29400}
-    assert rewriter.ports({}, ["train", "--meet-port", "1234"]) == {1234}
-    assert rewriter.ports({}, ["sh", "-c", "train -p=1234"]) == {1234}
+    assert rewriter.ports({"MEET_PORT": "29500", "MEET_AT": "*:29600"}, []) == {"29500", "29600"}
+    assert rewriter.ports({}, ["train", "--endpoint=j-node-0-0.j:29400"]) == {"29400"}
+    assert rewriter.ports({}, ["train", "--meet-port", "1234"]) == {"1234"}
+    assert rewriter.ports({}, ["sh", "-c", "train -p=1234"]) == {"1234"}
     assert rewriter.ports({"LEARNING_RATE": "1", "MEET_PORT": "none"}, ["sh", "-c", "echo a:29500 --keep-p 1"]) == set()
+
+
+def test_each_pod_of_a_declared_variable_gets_a_port_of_its_own() -> None:
+    rewriter = Rewriter("ns", "j", Declarations(peer_variables=frozenset({"PEERS"})))
+    env = {"PEERS": "j-ps-0-0.j:2222, j-ps-0-1.j.ns.svc:2222, example.com:2222", "OTHER": "j-ps-0-0.j:2222"}
+    assert rewriter.ports(env, []) == {"j-ps-0-0:2222", "j-ps-0-1:2222", "2222"}
+    ports = {"j-ps-0-0:2222": 20001, "j-ps-0-1:2222": 20002, "2222": 20003}
+    here = {name: rewriter.variable(name, value, ports, to_loopback=False) for name, value in env.items()}
+    assert here["PEERS"] == "j-ps-0-0.j:20001, j-ps-0-1.j.ns.svc:20002, example.com:2222"
+    assert here["OTHER"] == "j-ps-0-0.j:20003", "one that is not declared names the job's port"
+    plain = rewriter.variable("PEERS", env["PEERS"], ports, to_loopback=True)
+    assert plain == "127.0.0.1:20001, 127.0.0.1:20002, example.com:2222"
+    assert [port_here(ports, host, 2222) for host in ("j-ps-0-1", "j-chief-0-0")] == [20002, 20003]
+    assert port_here({}, "j-ps-0-1", 2222) == 2222
 
 
 def test_a_pod_that_declares_nothing_keeps_its_numbers() -> None:

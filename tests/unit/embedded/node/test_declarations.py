@@ -68,8 +68,8 @@ def launch(pod: Json, directory: Path) -> Launch:
 
 def test_a_made_up_plugins_ports_become_the_jobs_own(tmp_path: Path) -> None:
     prepared = launch(pod_of({"numNodes": 2}, ["ring", "--ring-port=7000"]), tmp_path)
-    assert prepared.ports() == {7000, 7001}
-    (container,) = prepared.pod_to_run({7000: 20001, 7001: 20002})["containers"]
+    assert prepared.ports() == {"7000", "7001"}
+    (container,) = prepared.pod_to_run({"7000": 20001, "7001": 20002})["containers"]
     assert (container["env"]["RING_PORT"], container["env"]["RING_BIND"]) == ("20001", "0.0.0.0:20002")
     assert container["argv"] == ["ring", "--ring-port=20001"]
 
@@ -87,7 +87,7 @@ def test_the_built_in_plugins_declare_their_ports(
     policy: Json, command: list[str], variable: str, value: str, tmp_path: Path
 ) -> None:
     prepared = launch(pod_of(policy, command), tmp_path)
-    (container,) = prepared.pod_to_run({port: port - 9500 for port in prepared.ports()})["containers"]
+    (container,) = prepared.pod_to_run({port: int(port) - 9500 for port in prepared.ports()})["containers"]
     assert container["env"][variable] == value
     assert "29500" not in container["argv"]
 

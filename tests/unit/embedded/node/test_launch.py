@@ -56,8 +56,8 @@ MASTER = {"env": [{"name": "PET_MASTER_ADDR", "value": "j-node-0-0.j"}, {"name":
 
 def test_a_torch_pod_keeps_its_master_by_name_and_gets_a_port_of_its_jobs_own(tmp_path: Path) -> None:
     prepared = launch(pod(MASTER, PORTS), tmp_path)
-    assert prepared.ports() == {29500}
-    (container,) = prepared.pod_to_run({29500: 20001})["containers"]
+    assert prepared.ports() == {"29500"}
+    (container,) = prepared.pod_to_run({"29500": 20001})["containers"]
     assert container["env"]["PET_MASTER_ADDR"] == "j-node-0-0.j"
     assert container["env"]["PET_MASTER_PORT"] == "20001"
     assert container["env"]["HOSTNAME"] == "j-node-0-0"
@@ -66,13 +66,13 @@ def test_a_torch_pod_keeps_its_master_by_name_and_gets_a_port_of_its_jobs_own(tm
 
 
 def test_without_namespaces_names_become_loopback(tmp_path: Path) -> None:
-    (container,) = launch(pod(MASTER), tmp_path, T0).pod_to_run({29500: 20001})["containers"]
+    (container,) = launch(pod(MASTER), tmp_path, T0).pod_to_run({"29500": 20001})["containers"]
     assert container["env"]["PET_MASTER_ADDR"] == "127.0.0.1"
 
 
 def test_arguments_see_the_rewritten_variables(tmp_path: Path) -> None:
     container = {**MASTER, "args": ["--port=$(PET_MASTER_PORT)", "--rdzv_endpoint=j-node-0-0.j:29500"]}
-    (made,) = launch(pod(container, PORTS), tmp_path).pod_to_run({29500: 20001})["containers"]
+    (made,) = launch(pod(container, PORTS), tmp_path).pod_to_run({"29500": 20001})["containers"]
     assert made["argv"][-2:] == ["--port=20001", "--rdzv_endpoint=j-node-0-0.j:20001"]
 
 

@@ -46,7 +46,7 @@ async def test_a_client_that_has_said_all_hears_the_whole_answer() -> None:
 
     async with serving(serve) as port:
         side = Side(b"hello ", b"there")
-        await forward(side, *await Pod("p", "uid", "127.64.0.1", {}).connect(port))
+        await forward(side, *await Pod("p", "uid", "p", "127.64.0.1", {}).connect(port))
     assert side.heard == b"HELLO THERE" * 100_000
     assert side.is_closed
 
@@ -64,7 +64,7 @@ async def test_a_client_that_has_left_keeps_no_connection_open() -> None:
             ended.set()
 
     async with serving(serve) as port, asyncio.timeout(5):
-        await forward(Side(has_left=True), *await Pod("p", "uid", "127.0.0.1", {}).connect(port))
+        await forward(Side(has_left=True), *await Pod("p", "uid", "p", "127.0.0.1", {}).connect(port))
         await ended.wait()
 
 
@@ -75,5 +75,5 @@ async def test_the_port_that_the_node_gave_the_job_stands_for_the_one_it_named()
 
     async with serving(serve) as port:
         side = Side()
-        await forward(side, *await Pod("p", "uid", "127.0.0.1", {"29500": port}).connect(29500))
+        await forward(side, *await Pod("p", "uid", "p", "127.0.0.1", {"29500": port}).connect(29500))
     assert side.heard == b"here"

@@ -94,13 +94,13 @@ def test_a_probe_is_resolved_to_the_pods_address_and_the_jobs_ports() -> None:
         "readinessProbe": {"httpGet": {"port": "web", "path": "/healthz"}, "periodSeconds": None},
         "livenessProbe": {"tcpSocket": {"port": 29500, "host": None}, "terminationGracePeriodSeconds": 0},
     }
-    found = probes(container, "127.64.0.7", {29500: 40001})
+    found = probes(container, "127.64.0.7", lambda port: {29500: 40001}.get(port, port))
     assert found["readiness"]["handler"] == {
         "http": {"host": "127.64.0.7", "port": 8080, "path": "/healthz", "scheme": "HTTP", "headers": []}
     }
     assert (found["readiness"]["periodSeconds"], found["readiness"]["failureThreshold"]) == (10, 3)
     assert found["liveness"]["handler"] == {"tcp": {"host": "127.64.0.7", "port": 40001}}
     assert found["liveness"]["terminationGracePeriodSeconds"] == 0
-    assert hook({"name": "c", "lifecycle": {"preStop": {"sleep": {"seconds": 3}}}}, "preStop", "", {}) == {"sleep": 3}
+    assert hook({"name": "c", "lifecycle": {"preStop": {"sleep": {"seconds": 3}}}}, "preStop", "", int) == {"sleep": 3}
     with pytest.raises(Unresolved, match="container c has no port named nope"):
-        probes({"name": "c", "readinessProbe": {"tcpSocket": {"port": "nope"}}}, "127.64.0.7", {})
+        probes({"name": "c", "readinessProbe": {"tcpSocket": {"port": "nope"}}}, "127.64.0.7", int)

@@ -157,7 +157,7 @@ def test_the_example_shows_its_progress(trainwright: CommandLine) -> None:
 
 PLAIN = """
 import sys
-from trainwright.embedded.node import tiers
+from trainwright.embedded.node.supervision import tiers
 tiers.probe = lambda: tiers.plain("told so by a test")
 from trainwright.cli.main import main
 sys.exit(main())

@@ -19,9 +19,9 @@ from trainwright.client import Client, NotFound, kubeconfig
 from trainwright.controlloop import Manager
 from trainwright.embedded.apiserver import ApiServer
 from trainwright.embedded.apiserver.access.tls import server_context
-from trainwright.embedded.node.devices import Devices
 from trainwright.embedded.node.node import LocalNode, NodeConfig
-from trainwright.embedded.node.tiers import Tier
+from trainwright.embedded.node.resources.devices import Devices
+from trainwright.embedded.node.supervision.tiers import Tier
 from trainwright.embedded.workloads.controllers import workload_controllers
 from trainwright.runs import RunsHome
 from trainwright.schema.jsonobject import Json

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from embedded.node.machine import Machine
-from trainwright.embedded.node.directories import PodDirectories
+from trainwright.embedded.node.pods.directories import PodDirectories
 from waiting import until
 
 

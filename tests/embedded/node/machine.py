@@ -10,9 +10,11 @@ from typing import Any, cast
 
 import pytest
 
-from trainwright.embedded.node import identity, logs, tiers
-from trainwright.embedded.node.directories import PodDirectories
-from trainwright.embedded.node.record import ContainerToRun, Isolation, PodDirectory, PodRecord, supervisor_of
+from trainwright.embedded.node.endpoint import logs
+from trainwright.embedded.node.pods import identity
+from trainwright.embedded.node.pods.directories import PodDirectories
+from trainwright.embedded.node.pods.record import ContainerToRun, Isolation, PodDirectory, PodRecord, supervisor_of
+from trainwright.embedded.node.supervision import tiers
 from waiting import until
 
 PROBED = tiers.probe()

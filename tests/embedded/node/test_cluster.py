@@ -27,8 +27,8 @@ from trainwright.api.resources import (
     SERVICES,
 )
 from trainwright.client import ApiError, DeleteOptions
-from trainwright.embedded.node import tiers
-from trainwright.embedded.node.record import PodDirectory, supervisor_of
+from trainwright.embedded.node.pods.record import PodDirectory, supervisor_of
+from trainwright.embedded.node.supervision import tiers
 from trainwright.schema.jsonobject import Json
 from waiting import until
 

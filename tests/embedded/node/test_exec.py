@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from embedded.node.machine import PROBED, Machine, isolations, processes_marked, supervisor_pid
-from trainwright.embedded.node import tiers
-from trainwright.embedded.node.execclient import Command, ExecFailed, RunningCommand, running
-from trainwright.embedded.node.record import Isolation
+from trainwright.embedded.node.endpoint.execclient import Command, ExecFailed, RunningCommand, running
+from trainwright.embedded.node.pods.record import Isolation
+from trainwright.embedded.node.supervision import tiers
 
 USER_NAMESPACE: Isolation = {**PROBED.isolation, "user": True}
 """What an ordinary user gets, also where the tests run as root."""

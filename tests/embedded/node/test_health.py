@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from embedded.node.machine import Machine, isolations, terminated
-from trainwright.embedded.node.record import ContainerRecord, Isolation, PodDirectory
+from trainwright.embedded.node.pods.record import ContainerRecord, Isolation, PodDirectory
 
 SERVER = """
 import http.server, os, sys

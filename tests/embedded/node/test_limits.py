@@ -12,8 +12,8 @@ import pytest
 from embedded.node.cluster import Cluster, conditions, job_set, pod, running_cluster
 from embedded.node.machine import PROBED, Machine, isolations, terminated
 from trainwright.api.resources import JOB_SETS, PODS
-from trainwright.embedded.node.devices import NVIDIA, Device
-from trainwright.embedded.node.record import Isolation
+from trainwright.embedded.node.pods.record import Isolation
+from trainwright.embedded.node.resources.devices import NVIDIA, Device
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 GPUS = {NVIDIA: (Device(0, "GPU-a"), Device(1, "GPU-b"))}

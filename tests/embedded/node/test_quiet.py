@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from trainwright.api.times import rfc3339
-from trainwright.embedded.node.quiet import QuietPods
-from trainwright.embedded.node.record import ContainerRecord, PodDirectory, PodRecord
-from trainwright.embedded.node.stacks import Stacks
+from trainwright.embedded.node.pods.quiet import QuietPods
+from trainwright.embedded.node.pods.record import ContainerRecord, PodDirectory, PodRecord
+from trainwright.embedded.node.pods.stacks import Stacks
 from trainwright.schema.jsonobject import Json
 from waiting import eventually
 

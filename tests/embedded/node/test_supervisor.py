@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from embedded.node.machine import PROBED, Machine, isolations, processes_marked, supervisor_pid, terminated
-from trainwright.embedded.node import identity
-from trainwright.embedded.node.crilog import MAX_BYTES, MAX_FILES
-from trainwright.embedded.node.record import ContainerRecord, Isolation, supervisor_of
-from trainwright.embedded.node.spawning import StartFailed
-from trainwright.embedded.node.tiers import T0_ISOLATION
+from trainwright.embedded.node.pods import identity
+from trainwright.embedded.node.pods.record import ContainerRecord, Isolation, supervisor_of
+from trainwright.embedded.node.pods.spawning import StartFailed
+from trainwright.embedded.node.supervision.crilog import MAX_BYTES, MAX_FILES
+from trainwright.embedded.node.supervision.tiers import T0_ISOLATION
 
 every_isolation = pytest.mark.parametrize("isolation", isolations())
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -146,7 +146,7 @@ async def test_kill_9_of_supervisor_and_keepers_leaves_nothing_after_the_sweep(
 async def test_a_pod_uid_is_never_started_twice(machine: Machine) -> None:
     directory = await machine.start(["sh", "-c", "echo ran; sleep 0.2"])
     again = subprocess.run(
-        [sys.executable, "-m", "trainwright.embedded.node.supervisor", str(directory.path)],
+        [sys.executable, "-m", "trainwright.embedded.node.supervision.supervisor", str(directory.path)],
         capture_output=True,
         text=True,
         check=False,
@@ -173,7 +173,7 @@ async def test_a_supervisor_outlives_the_process_that_started_it(machine: Machin
 def nursery_of_this_process() -> int:
     """The process of ours that supervisors are forked from."""
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    found = [int(pid) for pid in children if b"node.nursery" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    found = [int(pid) for pid in children if b"supervision.nursery" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     assert len(found) == 1
     return found[0]
 

@@ -16,10 +16,10 @@ from embedded.node.cluster import Cluster, pod, running_cluster
 from embedded.node.machine import PROBED, Machine, processes_marked, supervisor_pid, terminated
 from trainwright.api.resources import PODS
 from trainwright.client import DeleteOptions
-from trainwright.embedded.node import directories
-from trainwright.embedded.node.crilog import LogFile
-from trainwright.embedded.node.directories import PodDirectories
-from trainwright.embedded.node.record import PodDirectory
+from trainwright.embedded.node.pods import directories
+from trainwright.embedded.node.pods.directories import PodDirectories
+from trainwright.embedded.node.pods.record import PodDirectory
+from trainwright.embedded.node.supervision.crilog import LogFile
 from waiting import until
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

@@ -159,7 +159,7 @@ async def test_parts_of_a_volume_are_mounted_by_name_and_by_variable(cluster: Cl
 async def test_changes_of_config_maps_and_secrets_reach_running_pods_all_at_once(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trainwright.embedded.node.content.LOOK_SECONDS", 0.2)
+    monkeypatch.setattr("trainwright.embedded.node.storage.content.LOOK_SECONDS", 0.2)
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"key": "old"}}
     await cluster.create(CONFIG_MAPS, {**config, "data": {"a": "old", "b": "old", "gone": "x"}})

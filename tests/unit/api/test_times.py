@@ -72,7 +72,7 @@ def test_what_is_written_is_read_back(moment: datetime) -> None:
 
 def test_a_supervisor_loads_the_standard_library_only() -> None:
     code = (
-        "import sys; before = set(sys.modules); import trainwright.embedded.node.supervisor\n"
+        "import sys; before = set(sys.modules); import trainwright.embedded.node.supervision.supervisor\n"
         "new = {name.split('.')[0] for name in set(sys.modules) - before}\n"
         "print(*sorted(new - set(sys.stdlib_module_names) - {'trainwright'}))"
     )

@@ -55,7 +55,7 @@ def _system() -> Finding:
 
 
 def _isolation() -> Finding:
-    from trainwright.embedded.node.tiers import probe
+    from trainwright.embedded.node.supervision.tiers import probe
 
     tier = probe()
     if tier.name == "T1":
@@ -126,7 +126,7 @@ def _open_files() -> Finding:
 
 
 def _ports() -> Finding:
-    from trainwright.embedded.node.addresses import free_port
+    from trainwright.embedded.node.network.addresses import free_port
 
     try:
         port = free_port(set())
@@ -143,8 +143,8 @@ def _gpus() -> Finding:
             return warn(
                 "GPUs", f"{len(devices)} in the kernel, but no nvidia-smi", "install the driver's user programs"
             )
-        from trainwright.embedded.node.allotment import models
-        from trainwright.embedded.node.devices import find
+        from trainwright.embedded.node.resources.allotment import models
+        from trainwright.embedded.node.resources.devices import find
 
         others = [f"{', '.join(models(found))} ({name})" for name, found in find(os.environ).items()]
         return ok("GPUs", "; ".join(others) or "none; training runs on the CPU")

@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
-from trainwright.embedded.node import devices, registration, tiers
-from trainwright.embedded.node.support import refusals
-from trainwright.embedded.node.tiers import Tier
+from trainwright.embedded.node import registration
+from trainwright.embedded.node.podspec.support import refusals
+from trainwright.embedded.node.resources import devices
+from trainwright.embedded.node.supervision import tiers
+from trainwright.embedded.node.supervision.tiers import Tier
 from trainwright.schema.jsonobject import Json
 from trainwright.schema.quantity import Quantity, parse_quantity
 

@@ -1,7 +1,7 @@
 """Whether a runtime can run on this machine, and if not, why: for `get runtimes` and `doctor`.
 
 In: a runtime and what the local node can do. Out: `yes`, or `no: ` and the reason. The node's own rules decide about
-pods (`embedded.node.support`); a framework must be installed for the Python that pods run with.
+pods (`embedded.node.podspec.support`); a framework must be installed for the Python that pods run with.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from trainwright.cli.jobs.tables import FRAMEWORK, pod_templates
-from trainwright.embedded.node.support import refusals
-from trainwright.embedded.node.tiers import T0_ISOLATION, Tier
+from trainwright.embedded.node.podspec.support import refusals
+from trainwright.embedded.node.supervision.tiers import T0_ISOLATION, Tier
 from trainwright.schema.jsonobject import Json
 
 ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"

@@ -12,7 +12,7 @@ import socket
 from pathlib import Path
 
 from trainwright.cli.failure import Failure
-from trainwright.embedded.node.addresses import LOOPBACK, free_port
+from trainwright.embedded.node.network.addresses import LOOPBACK, free_port
 
 log = logging.getLogger(__name__)
 

@@ -1,31 +1,30 @@
 """Pods as processes of this machine.
 
-A pod passes through these modules:
+A pod passes through these rooms:
 
-    kubelet       sees pods bound to its node by watch (a controller on `controlloop`) and drives all that follows
-    support       refuses what the node cannot do
-    launch        resolves the pod to a `PodToRun`, with `environment`, `volumes`, `tokens`, `declarations`,
-                  `addresses`, `handlers`
-    allotment     gives it GPUs (`devices`) and CPUs that are its own
-    runs          finds the run that the pod belongs to, where its logs and outputs stay
-    directories   writes that into the pod's directory and starts its supervisor
-    remoteshell   ssh and sshd of pods whose launcher starts processes in other pods
-    nursery       the process from which supervisors are forked; `spawning` is the node's side of it
-    supervisor    a process for each pod; runs each `container` by its `restarts` policy, each run an `instance` with a
-                  keeper; watches its `health`: `probes`, tried by `attempts` at `checks`; what happens goes into its
-                  `journal`, which `happenings` writes as events
-    keeper        enters the Linux namespaces of the node's tier (`tiers`, `syscalls`), mounts volumes (`rootfs`),
-                  runs the command
-    execution     runs another command in a container; `execsocket` is where the node asks for it, `execclient` how
-    crilog        writes the command's output; `record` keeps every change of state
-    status        turns the record into pod status, which the kubelet writes
-    provisioner   binds `claims` to directories of this machine; `claimed` finds them for a pod
-    content       brings changes of ConfigMaps and Secrets to running pods
-    server, logs  read the output back for the API server
-    streamserver  exec, attach and port-forward for the API server: `remotecommand`, `portforward`
-    usage         what containers use of CPU, memory and GPUs
+    kubelet        sees pods bound to its node by watch (a controller on `controlloop`) and drives all that follows
+    podspec/       `support` refuses what the node cannot do; `launch` resolves the pod to a `PodToRun`, with its
+                   `environment`, `declarations`, `handlers` and `users`; `runs` finds the run that it belongs to,
+                   where its logs and outputs stay
+    network/       `addresses`, names and ports of its own; `hostsfiles` by which pods find each other
+    storage/       `volumes` and the `tokens` in them; `content` brings changes of ConfigMaps and Secrets to running
+                   pods; `provisioner` binds `claims` to directories of this machine, `claimed` finds them for a pod
+    resources/     `allotment` gives it GPUs (`devices`) and CPUs that are its own; `usage` is what it uses of them
+    pods/          `directories` writes the `PodToRun` into the pod's directory and has its supervisor started
+                   (`spawning`); `record` is what node and supervisor tell each other; `status` turns it into pod
+                   status, `happenings` into events, `quiet` says that a pod prints nothing, with its `stacks`;
+                   `identity` tells a process of ours from another one that got its pid later
+    supervision/   the processes that outlive the control plane. `nursery` forks a `supervisor` for each pod, which
+                   runs each `container` by its `restarts` policy, each run an `instance` with a keeper; watches its
+                   `health`: `probes`, tried by `attempts` at `checks`; what happens goes into its `journal`. `keeper`
+                   enters the Linux namespaces of the node's tier (`tiers`, `syscalls`), mounts volumes (`rootfs`),
+                   runs the command; `crilog` writes its output. `execution` runs another command in a container, asked
+                   for at `execsocket`
+    remoteshell/   ssh and sshd of pods whose launcher starts processes in other pods
+    endpoint/      what the API server asks the node: `server` and `logs` for output, `streamserver` for exec, attach
+                   and port-forward (`remotecommand`, `execclient`, `portforward`)
 
-`identity` tells a process of ours from another one that got its pid later. `registration` keeps the Node object.
+`node` wires them; `registration` keeps the Node object, in the `shapes` that the machine is shown as.
 
 How to use it:
 

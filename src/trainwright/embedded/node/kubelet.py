@@ -28,26 +28,27 @@ from trainwright.api.times import rfc3339, seconds_of
 from trainwright.client import Client, Conflict, DeleteOptions, NotFound
 from trainwright.controlloop import After, Clock, Done, Key, Outcome, Source
 from trainwright.embedded.events import EventRecorder
-from trainwright.embedded.node import launch, support, volumes
-from trainwright.embedded.node.addresses import LOOPBACK, Addresses, PodDomain, PodName, Ports, host_aliases
-from trainwright.embedded.node.allotment import Allotments, NoneLeft
-from trainwright.embedded.node.claimed import ClaimedDirectories, Unbound
-from trainwright.embedded.node.claims import claims_of
-from trainwright.embedded.node.content import Content
-from trainwright.embedded.node.declarations import declared
-from trainwright.embedded.node.directories import HUNG_SECONDS, Observation, PodDirectories
-from trainwright.embedded.node.environment import Facts, Sources, Unresolved, references
-from trainwright.embedded.node.happenings import Happenings
-from trainwright.embedded.node.hostsfiles import HostsFiles
-from trainwright.embedded.node.launch import Allocation, Launch
-from trainwright.embedded.node.quiet import DEFAULT_SECONDS, Condition, QuietPods
-from trainwright.embedded.node.record import PodDirectory, PodRecord, PodToRun
+from trainwright.embedded.node.network.addresses import LOOPBACK, Addresses, PodDomain, PodName, Ports, host_aliases
+from trainwright.embedded.node.network.hostsfiles import HostsFiles
+from trainwright.embedded.node.pods.directories import HUNG_SECONDS, Observation, PodDirectories
+from trainwright.embedded.node.pods.happenings import Happenings
+from trainwright.embedded.node.pods.quiet import DEFAULT_SECONDS, Condition, QuietPods
+from trainwright.embedded.node.pods.record import PodDirectory, PodRecord, PodToRun
+from trainwright.embedded.node.pods.spawning import StartFailed
+from trainwright.embedded.node.pods.status import Reporter, with_condition
+from trainwright.embedded.node.podspec import launch, support
+from trainwright.embedded.node.podspec.declarations import declared
+from trainwright.embedded.node.podspec.environment import Facts, Sources, Unresolved, references
+from trainwright.embedded.node.podspec.launch import Allocation, Launch
+from trainwright.embedded.node.podspec.runs import RunOfPod, Runs
 from trainwright.embedded.node.remoteshell.programs import Shell, Shells
-from trainwright.embedded.node.runs import RunOfPod, Runs
-from trainwright.embedded.node.spawning import StartFailed
-from trainwright.embedded.node.status import Reporter, with_condition
-from trainwright.embedded.node.tiers import Tier
-from trainwright.embedded.node.tokens import PodTokens, Token, account_of, token_sources
+from trainwright.embedded.node.resources.allotment import Allotments, NoneLeft
+from trainwright.embedded.node.storage import volumes
+from trainwright.embedded.node.storage.claimed import ClaimedDirectories, Unbound
+from trainwright.embedded.node.storage.claims import claims_of
+from trainwright.embedded.node.storage.content import Content
+from trainwright.embedded.node.storage.tokens import PodTokens, Token, account_of, token_sources
+from trainwright.embedded.node.supervision.tiers import Tier
 from trainwright.schema.jsonobject import Json
 
 log = logging.getLogger(__name__)

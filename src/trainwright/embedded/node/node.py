@@ -14,21 +14,23 @@ from pathlib import Path
 
 from trainwright.client import Client
 from trainwright.controlloop import Clock, Controller, Key, Manager, SystemClock, Watches
-from trainwright.embedded.node import devices, registration, tiers
-from trainwright.embedded.node.allotment import Allotments
-from trainwright.embedded.node.claims import claims_of
-from trainwright.embedded.node.devices import Devices
-from trainwright.embedded.node.directories import PodDirectories
-from trainwright.embedded.node.environment import Facts
+from trainwright.embedded.node import registration
+from trainwright.embedded.node.endpoint.server import NodeServer
 from trainwright.embedded.node.kubelet import Kubelet, pods_of_nodes
-from trainwright.embedded.node.launch import machine_variables
-from trainwright.embedded.node.provisioner import Provisioner
-from trainwright.embedded.node.quiet import DEFAULT_SECONDS
-from trainwright.embedded.node.record import PodDirectory
-from trainwright.embedded.node.runs import Runs
-from trainwright.embedded.node.server import NodeServer
+from trainwright.embedded.node.pods.directories import PodDirectories
+from trainwright.embedded.node.pods.quiet import DEFAULT_SECONDS
+from trainwright.embedded.node.pods.record import PodDirectory
+from trainwright.embedded.node.podspec.environment import Facts
+from trainwright.embedded.node.podspec.launch import machine_variables
+from trainwright.embedded.node.podspec.runs import Runs
+from trainwright.embedded.node.resources import devices
+from trainwright.embedded.node.resources.allotment import Allotments
+from trainwright.embedded.node.resources.devices import Devices
 from trainwright.embedded.node.shapes import NAME, NodeShape, capacities
-from trainwright.embedded.node.tiers import Tier
+from trainwright.embedded.node.storage.claims import claims_of
+from trainwright.embedded.node.storage.provisioner import Provisioner
+from trainwright.embedded.node.supervision import tiers
+from trainwright.embedded.node.supervision.tiers import Tier
 from trainwright.runs import RunsHome
 
 HOST_ADDRESS = "127.0.0.1"

@@ -15,10 +15,10 @@ from trainwright.api.resources import LEASES, NAMESPACES, NODES
 from trainwright.api.times import rfc3339, rfc3339_micro
 from trainwright.client import AlreadyExists, Client, ClientError, NotFound
 from trainwright.controlloop import Clock
-from trainwright.embedded.node import allotment
-from trainwright.embedded.node.devices import Devices
+from trainwright.embedded.node.resources import allotment
+from trainwright.embedded.node.resources.devices import Devices
 from trainwright.embedded.node.shapes import NodeShape
-from trainwright.embedded.node.tiers import Tier
+from trainwright.embedded.node.supervision.tiers import Tier
 from trainwright.schema.jsonobject import Json
 from trainwright.version import __version__
 

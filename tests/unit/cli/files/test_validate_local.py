@@ -9,7 +9,7 @@ import pytest
 
 from trainwright.cli.files import here
 from trainwright.cli.files.validate import validate
-from trainwright.embedded.node.tiers import T0_ISOLATION, Tier
+from trainwright.embedded.node.supervision.tiers import T0_ISOLATION, Tier
 
 JOB = """\
 apiVersion: trainer.kubeflow.org/v1alpha1

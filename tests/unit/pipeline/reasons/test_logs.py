@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwright.embedded.node.lastwords import MAX_BYTES, excerpt
+from trainwright.embedded.node.supervision.lastwords import MAX_BYTES, excerpt
 from trainwright.pipeline.reasons import Evidence, Reason, reason_of
 from unit.pipeline.reasons.objects import FAILED_JOB, ended
 

@@ -1,0 +1,1 @@
+"""Names, addresses and ports of pods on one machine."""

@@ -11,6 +11,8 @@ NOT_RUN = {
     r"trainwright run examples/.*": "tests/examples runs every example",
     r"docker .*": "no test has a container engine (docs/status.md)",
     r"kubectl apply --server-side -k manifests/.*": "needs the image: tests/kube/test_manifests.py checks them",
+    r"helm .*": "needs Helm and a real cluster: tests/cluster/test_chart.py and test_release.py run it",
+    r"kubectl -n kubeflow-system (get|logs) .*": "needs the operator's pods",
     r"kubectl apply -f examples/plugins/plainjob/.*": "needs a real cluster: tests/kube/test_operator_plainjob.py",
     r"kubectl -n kubeflow-system create configmap .*": "needs the operator's pod: tests/kube/test_manifests.py",
     r"pip install (dist/trainwright-.*|\./examples/.*|trainwright.*)": "make dist does so in an empty environment",

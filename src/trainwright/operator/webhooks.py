@@ -63,7 +63,8 @@ def _handler(path: str, judge: Judge, metrics: OperatorMetrics) -> Handler:
         except Exception as error:
             log.error("admission %s: %r", path, error, exc_info=error)
             decision = Decision(500, f"the operator failed on this request: {error!r}")
-        metrics.admitted(path, 200, time.monotonic() - started)
+        code = decision.code if decision.code >= 500 else 200  # a refusal is an answer, a failure of ours is not
+        metrics.admitted(path, code, time.monotonic() - started)
         return _answer(decision.response(review.request.uid))
 
     return handle

@@ -1,9 +1,9 @@
 """Build real control-plane programs for the tests, once, with Go, into a cache outside the tree.
 
 In: the name of a program (or of several, or `all`). Out: one path per program on stdout; what happens and how long it
-takes on stderr. Each directory beside this file is a Go module without code that only pins versions (`go.mod`,
-`go.sum`): their hash names the cache directory, so a changed pin builds anew and an unchanged one never does. Only
-here does the project need Go.
+takes on stderr. Each directory beside this file is a Go module that only pins versions (`go.mod`, `go.sum`; and
+`coscheduling` has a main of ten lines): their hash names the cache directory, so a changed pin builds anew and an
+unchanged one never does. Only here does the project need Go.
 
 A program found in `KUBEBUILDER_ASSETS` is used as it is. `TRAINWRIGHT_KUBE_CACHE` moves the cache.
 """
@@ -52,6 +52,9 @@ PROGRAMS: dict[str, Program] = {
     "kube-scheduler": Program("kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", KUBERNETES_STAMP),
     "trainer": Program("trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager"),
     "training-operator": Program("training-operator", "github.com/kubeflow/training-operator/cmd/training-operator.v1"),
+    "helm": Program("helm", "helm.sh/helm/v3/cmd/helm", {"helm.sh/helm/v3/internal/version.version": "v3.19.0"}),
+    "kueue": Program("kueue", "sigs.k8s.io/kueue/cmd/kueue"),
+    "coscheduling": Program("coscheduling", "."),
 }
 
 
@@ -84,11 +87,25 @@ MANIFESTS: dict[str, Manifests] = {
     "training-operator-manifests": Manifests(
         "training-operator", "github.com/kubeflow/training-operator", ("manifests/base/crds",)
     ),
+    "kueue-manifests": Manifests(
+        "kueue",
+        "sigs.k8s.io/kueue",
+        ("config/components/crd/bases", "config/components/webhook/manifests.yaml", "config/components/rbac"),
+    ),
+    "coscheduling-manifests": Manifests("coscheduling", "sigs.k8s.io/scheduler-plugins", ("config/crd/bases",)),
 }
 
 # What `bench/compare.py` measures us against, and what `make test-cluster` meets: `all` leaves them out.
 REFERENCE = ("trainer", "trainer-manifests")
-AROUND = ("training-operator", "training-operator-manifests")
+AROUND = (
+    "training-operator",
+    "training-operator-manifests",
+    "helm",
+    "kueue",
+    "kueue-manifests",
+    "coscheduling",
+    "coscheduling-manifests",
+)
 
 
 def cache_root() -> Path:
@@ -104,8 +121,9 @@ def cache_directory(module: str) -> Path:
     made: list[Program | Manifests] = [*PROGRAMS.values(), *MANIFESTS.values()]
     recipe += sorted(repr(each) for each in made if each.module == module)
     digest = hashlib.sha256("\n".join(recipe).encode())
-    for pins in ("go.mod", "go.sum"):
-        digest.update((HERE / module / pins).read_bytes())
+    for pins in ("go.mod", "go.sum", "main.go"):  # main.go: a program of ours that only wires others together
+        if (HERE / module / pins).exists():
+            digest.update((HERE / module / pins).read_bytes())
     return cache_root() / f"{module}-{digest.hexdigest()[:12]}"
 
 

@@ -19,7 +19,13 @@ def _operator(parser: Arguments) -> None:
         "--kubeconfig", type=Path, metavar="FILE", help="kubeconfig file (default: the service account of the pod)"
     )
     parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig (default: its current one)")
-    parser.add_argument("--feature-gates", default="", metavar="GATE=BOOL,…", help="such as TrainJobStatus=true")
+    parser.add_argument(
+        "--feature-gates",
+        action="append",
+        default=[],
+        metavar="GATE=BOOL,…",
+        help="such as TrainJobStatus=true; may be given several times",
+    )
     parser.add_argument(
         "--metrics-auth", action="store_true", help="serve metrics only to those who may read them (metrics.auth)"
     )

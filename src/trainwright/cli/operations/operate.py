@@ -11,7 +11,7 @@ def operate(
     config: Path | None,
     kubeconfig: Path | None,
     context: str | None,
-    feature_gates: str,
+    feature_gates: list[str],
     metrics_auth: bool,
     take_over: bool,
 ) -> int:
@@ -19,7 +19,7 @@ def operate(
         config=config,
         kubeconfig=kubeconfig,
         context=context,
-        feature_gates=feature_gates,
+        feature_gates=",".join(feature_gates),
         metrics_auth=metrics_auth,
         take_over=take_over,
     )

@@ -77,6 +77,8 @@ class Controller:
 
     def _listener(self, watch: Watches) -> Callable[[Delta[Any]], None]:
         def listen(delta: Delta[Any]) -> None:
+            if watch.is_known(delta):
+                return
             first = watch.new_first and delta.old is None
             for side in (delta.old, delta.new):
                 if side is not None:

@@ -26,6 +26,7 @@ class OwnWrites(Generic[T]):
         self._source = source
         self._settled = settled
         self._written: dict[Key, T] = {}
+        self._shown: Delta[T] | None = None  # the last change that showed exactly what we wrote
         source.listen(self._changed)
         source.listen_lists(self._listed)
 
@@ -45,12 +46,20 @@ class OwnWrites(Generic[T]):
         written = self._written.get(key)
         return self._source.store.get(key) if written is None else written
 
+    def is_shown_by(self, delta: Delta[T]) -> bool:
+        """Whether a change of the store that is being told is a write of ours and nothing more: the pass that wrote it
+        knew it already. Ask in a listener of the same source that was added after this one.
+        """
+        return self._shown is delta
+
     def _changed(self, delta: Delta[T]) -> None:
         seen = delta.new or delta.old
         assert seen is not None
         written = self._written.get(key_of(seen))
         if written is None:
             return
+        if delta.new is not None and delta.new.metadata.resource_version == written.metadata.resource_version:
+            self._shown = delta
         gone = delta.new is None and seen.metadata.uid == written.metadata.uid
         if gone or (delta.new is not None and _is_shown_by(written, delta.new)):
             del self._written[key_of(seen)]

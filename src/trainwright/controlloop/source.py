@@ -122,12 +122,21 @@ class Source(Generic[T]):
 
 class Watches:
     """A source of one controller, and the keys to reconcile when one of its objects changes. With `new_first`, an
-    object that was created comes before whatever else waits: somebody waits for what it asks for.
+    object that was created comes before whatever else waits: somebody waits for what it asks for. A change for which
+    `is_known` holds reconciles nothing.
     """
 
-    def __init__(self, source: Source[Any], keys_of: KeysOf | None = None, *, new_first: bool = False) -> None:
+    def __init__(
+        self,
+        source: Source[Any],
+        keys_of: KeysOf | None = None,
+        *,
+        new_first: bool = False,
+        is_known: Callable[[Delta[Any]], bool] = lambda delta: False,
+    ) -> None:
         self.source = source
         self.new_first = new_first
+        self.is_known = is_known
         self.keys_of: KeysOf = keys_of or itself
 
 

@@ -83,7 +83,7 @@ class Controllers:
         )
 
     def _follow(self, watch: Watch, source: Source[Any]) -> None:
-        self._train_jobs.listen_to(Watches(source, _train_jobs_of))
+        self._train_jobs.listen_to(Watches(source, _train_jobs_of, is_known=self._kinds.is_own_write))
         source.listen_answers(self.look_at_all_jobs)
 
     def _train_job_controller(self, reconciler: TrainJobReconciler) -> Controller:
@@ -92,7 +92,7 @@ class Controllers:
             trainjob.CONTROLLER,
             reconciler.reconcile,
             [
-                Watches(views.jobs, new_first=True),
+                Watches(views.jobs, new_first=True, is_known=reconciler.is_own_write),
                 Watches(views.runtimes, self._unfinished_jobs_of("TrainingRuntime")),
                 Watches(views.cluster_runtimes, self._unfinished_jobs_of("ClusterTrainingRuntime")),
             ],

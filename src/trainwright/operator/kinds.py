@@ -207,6 +207,10 @@ class Kinds:
                 return workload_of(job, [(named, thing)], self.framework)
         return None
 
+    def is_own_write(self, delta: Delta[Any]) -> bool:
+        """Whether a change that a watch shows is a workload as we wrote it: the pass that did so has judged it."""
+        return any(written.is_shown_by(delta) for written in self._written.values())
+
     def children_of(self, job: TrainJob) -> frozenset[ObjectName]:
         """The objects that this job controls."""
         return frozenset(

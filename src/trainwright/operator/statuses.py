@@ -28,7 +28,7 @@ MERGE_SECONDS = 1.0
 BURST_SECONDS = 10.0
 BURST_STARTS = 16
 """So many TrainJobs that start within a second are a burst."""
-BURST_LOOK_SECONDS = 4.0
+BURST_LOOK_SECONDS = 5.0
 AT_ONCE = frozenset(["conditions"])
 
 
@@ -77,10 +77,10 @@ class Statuses:
             now = self._clock.now()
             first_seen = self._first_seen.setdefault(key_of(job), now)
             # Compared as times, not as durations: a timer for `due - now` then ends at `due`, rounded as it is here.
-            if now < (due := first_seen + MERGE_SECONDS):
-                return due - now
             if now < (due := first_seen + BURST_SECONDS) and self._is_burst:
                 return min(BURST_LOOK_SECONDS, due - now)
+            if now < (due := first_seen + MERGE_SECONDS):
+                return due - now
         self.forget(key_of(job))
         await self._patch(job, patch)
         return None

@@ -18,7 +18,7 @@ from trainwright.api.trainjob import TrainJob
 from trainwright.client import ApiError, Client, Conflict, Forbidden, NotFound
 from trainwright.client.errors import BadRequest, Invalid, TooManyRequests, UnknownOutcome
 from trainwright.clock import Clock
-from trainwright.controlloop import After, Done, Key, NotYet, Outcome, OwnWrites, key_of
+from trainwright.controlloop import After, Delta, Done, Key, NotYet, Outcome, OwnWrites, key_of
 from trainwright.operator.applier import FIELD_MANAGER, Applier, NotWritten, Replaced, WorkloadRefused
 from trainwright.operator.converged import Converged
 from trainwright.operator.ending import Ending, delete_workload
@@ -112,6 +112,12 @@ class TrainJobReconciler:
         if workload is None and (not is_whole(job) or self._kinds.saw_go(job)):
             return await self._build_again(job)
         return await self._build(job, workload)
+
+    def is_own_write(self, delta: Delta[TrainJob]) -> bool:
+        """Whether a change that the watch shows is a status that we wrote, and nothing follows from it. The end of a
+        job is looked at again: what is left of it is cleaned up when its end is stored.
+        """
+        return delta.new is not None and not delta.new.is_finished and self._jobs.is_shown_by(delta)
 
     def _forget(self, key: Key, job: TrainJob | None) -> None:
         self._converged.forget(key)

@@ -51,3 +51,29 @@ async def test_a_burst_that_does_not_end_delays_no_state_for_ever() -> None:
             await world.add(TRAIN_JOBS, job(number))
             await world.settle(0.05)
         assert states(world)[0] == "Pending"
+
+
+def passes(world: World) -> float:
+    """How often a TrainJob has been reconciled, whatever came of it."""
+    value = world.operator.metrics.registry.get_sample_value
+    name = "controller_runtime_reconcile_total"
+    results = ("success", "requeue_after", "error")
+    return sum(value(name, {"controller": "trainjob_controller", "result": result}) or 0 for result in results)
+
+
+async def test_what_the_operator_wrote_itself_does_not_wake_it() -> None:
+    """One pass builds the workload, one writes the status that could wait. The watch shows both writes, as news to
+    nobody; a write of somebody else is looked at.
+    """
+    async with World() as world:
+        await world.add(TRAIN_JOBS, job(0))  # the first job of a runtime changes the runtime, which wakes the job
+        await world.settle(MERGE_SECONDS + 1)
+        before = passes(world)
+        await world.add(TRAIN_JOBS, job(1))
+        await world.settle(MERGE_SECONDS + 1)
+        assert states(world) == ["Pending"] * 2
+        assert passes(world) - before == 2
+        ready = [{"name": "node", "ready": 1, "active": 1, "succeeded": 0, "failed": 0, "suspended": 0}]
+        await world.change_status(JOB_SETS, "job-001", {"replicatedJobsStatus": ready})
+        await world.settle(MERGE_SECONDS + 1)
+        assert passes(world) - before > 2

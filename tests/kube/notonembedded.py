@@ -10,6 +10,7 @@ FILES = {
     "test_controlplane.py": "it is about the real control plane itself",
     "test_embedded_kcm.py": "it compares both servers already",
     "test_fuzz_compare.py": "it compares both servers already",
+    "test_jobs_compare.py": "it compares both servers already",
     "test_jobset_admission_live.py": "it asks JobSet's own webhooks",
     "test_jobset_specs.py": "it brings API servers of its own",
     "test_jobsets_compare.py": "it compares both servers already",

@@ -23,6 +23,7 @@ from trainwright.client import Client
 from trainwright.controlloop import Clock, Controller, Source, SystemClock
 from trainwright.embedded.workloads.features import DEFAULTS, Features
 from trainwright.embedded.workloads.job.controller import JobController
+from trainwright.embedded.workloads.job.orphans import OrphanedPods
 from trainwright.embedded.workloads.jobset.controller import JobSetController
 from trainwright.embedded.workloads.objects import ApiObject, controlled_by_uid
 from trainwright.embedded.workloads.scheduler import gangs
@@ -54,10 +55,11 @@ def workload_controllers(
         gangs.NATIVE: Source(KUBERNETES_POD_GROUPS, ApiObject),
     }
     pods = Source(PODS, ApiObject, indexes={**by_owner, "node": node_and_waiting})
-    made: dict[str, Callable[[], Controller]] = {
-        "jobset": JobSetController(client, job_sets, jobs, services, clock, gates).controller,
-        "job": JobController(client, jobs, pods, clock).controller,
-        "scheduler": Scheduler(client, pods, nodes, groups, namespaces, clock).controller,
-        "serviceaccounts": DefaultServiceAccounts(client, namespaces, accounts, clock).controller,
-    }
-    return [make() for name, make in made.items() if not only or name in only]
+    made: list[tuple[str, Callable[[], Controller]]] = [
+        ("jobset", JobSetController(client, job_sets, jobs, services, clock, gates).controller),
+        ("job", JobController(client, jobs, pods, clock).controller),
+        ("job", OrphanedPods(client, jobs, pods, clock).controller),
+        ("scheduler", Scheduler(client, pods, nodes, groups, namespaces, clock).controller),
+        ("serviceaccounts", DefaultServiceAccounts(client, namespaces, accounts, clock).controller),
+    ]
+    return [make() for name, make in made if not only or name in only]

@@ -8,6 +8,7 @@ from typing import Any
 from trainwright.api.metadata import ObjectMeta, OwnerReference
 from trainwright.api.times import rfc3339
 from trainwright.api.wellknown import COMPLETION_INDEX
+from trainwright.embedded.workloads.job.accounting import FINALIZER
 from trainwright.embedded.workloads.jobset import children
 from trainwright.embedded.workloads.jobset.defaults import defaulted
 from trainwright.embedded.workloads.objects import ApiObject
@@ -34,7 +35,9 @@ def pod(
     at: float = NOW - 1000,
     restarts: int = 0,
     name: str | None = None,
+    tracked: bool = True,
 ) -> ApiObject:
+    """A pod of a Job. `tracked`: with the Job controller's finalizer, as all are until they have been counted."""
     number = next(_numbers)
     marks = {} if index is None else {COMPLETION_INDEX: str(index)}
     metadata = ObjectMeta(
@@ -43,6 +46,7 @@ def pod(
         uid=f"uid-{number}",
         labels=marks,
         annotations=marks,
+        finalizers=[FINALIZER] if tracked else None,
         deletion_timestamp=rfc3339(at) if deleting else None,
     )
     state: Json = {"running": {}}

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from trainwright.api.times import rfc3339
 from trainwright.embedded.workloads.job import indexes
-from trainwright.embedded.workloads.job.decision import decide
+from trainwright.embedded.workloads.job.decision import Decision, decide
 from trainwright.embedded.workloads.job.pods import build, pod_name
 from trainwright.schema.jsonobject import Json
 from unit.embedded.workloads.making import NOW, conditions, job, pod
 
 INDEXED: dict[str, Any] = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "backoffLimit": 0}
+
+
+def counted(decision: Decision) -> Json:
+    """The status once the finalizers of its pods are off."""
+    return decision.counted([pod.metadata.uid for pod in decision.release], NOW)[0]
 
 
 def test_a_new_indexed_job_creates_a_pod_for_each_index() -> None:
@@ -46,7 +52,9 @@ def test_parallelism_bounds_what_runs_at_once() -> None:
 
 
 def test_all_indexes_succeeded_completes_the_job_with_kubernetes_words() -> None:
-    status = decide(job(**INDEXED), [pod(0, "Succeeded"), pod(1, "Succeeded")], NOW).status
+    decision = decide(job(**INDEXED), [pod(0, "Succeeded"), pod(1, "Succeeded")], NOW)
+    assert conditions(decision.status) == {"SuccessCriteriaMet": ("True", "CompletionsReached")}
+    status = counted(decision)
     assert conditions(status) == {
         "SuccessCriteriaMet": ("True", "CompletionsReached"),
         "Complete": ("True", "CompletionsReached"),
@@ -60,19 +68,25 @@ def test_a_succeeded_index_stays_counted_when_its_pod_is_gone() -> None:
     before = {"completedIndexes": "0", "succeeded": 1, "startTime": rfc3339(NOW - 60)}
     decision = decide(job(before, **INDEXED), [pod(1, "Succeeded")], NOW)
     assert decision.create == []
-    assert conditions(decision.status)["Complete"] == ("True", "CompletionsReached")
+    assert conditions(counted(decision))["Complete"] == ("True", "CompletionsReached")
 
 
 def test_a_failure_beyond_the_limit_deletes_the_others_before_the_job_has_failed() -> None:
     other = pod(1, ready=True)
-    decision = decide(job(**INDEXED), [pod(0, "Failed"), other], NOW)
+    failed = pod(0, "Failed")
+    decision = decide(job(**INDEXED), [failed, other], NOW)
     assert decision.delete == [other]
+    assert not decision.uncounted, "a pod that has not ended fails with its Job"
     assert conditions(decision.status) == {"FailureTarget": ("True", "BackoffLimitExceeded")}
-    assert (decision.status["failed"], decision.status["terminating"]) == (2, 1)
-    later = decide(job(decision.status, **INDEXED), [pod(0, "Failed")], NOW + 1)
-    assert conditions(later.status)["Failed"] == ("True", "BackoffLimitExceeded")
-    assert later.status["conditions"][-1]["message"] == "Job has reached the specified backoff limit"
-    assert (later.status["failed"], later.create) == (2, [])
+    uids = {failed.metadata.uid, other.metadata.uid}
+    assert set(decision.status["uncountedTerminatedPods"]["failed"]) == uids
+    status = counted(decision)
+    assert (status["failed"], status["terminating"], status["uncountedTerminatedPods"]) == (2, 1, {})
+    assert "Failed" not in conditions(status)
+    later = decide(job(status, **INDEXED), [pod(0, "Failed", tracked=False)], NOW + 1)
+    assert conditions(counted(later))["Failed"] == ("True", "BackoffLimitExceeded")
+    assert counted(later)["conditions"][-1]["message"] == "Job has reached the specified backoff limit"
+    assert (counted(later)["failed"], later.create) == (2, [])
 
 
 def test_failures_within_the_limit_are_retried_after_a_growing_back_off() -> None:
@@ -104,9 +118,10 @@ def test_suspending_deletes_pods_without_counting_them_as_failed() -> None:
     running = [pod(0), pod(1)]
     decision = decide(job({"startTime": rfc3339(NOW - 5)}, **INDEXED, suspend=True), running, NOW)
     assert decision.delete == running
+    assert decision.uncounted, "their finalizers go first"
     assert conditions(decision.status) == {"Suspended": ("True", "JobSuspended")}
     assert "startTime" not in decision.status
-    killed = [pod(0, "Failed", deleting=True), pod(1, "Failed", deleting=True)]
+    killed = [pod(index, "Failed", deleting=True, tracked=False) for index in (0, 1)]
     later = decide(job(decision.status, **INDEXED, suspend=True), killed, NOW + 1)
     assert "failed" not in later.status
     assert "FailureTarget" not in conditions(later.status)
@@ -134,7 +149,7 @@ def test_a_job_without_completions_is_complete_when_one_succeeded_and_none_runs(
     decision = decide(job(parallelism=2), [pod(None, "Succeeded"), pod(None)], NOW)
     assert (decision.create, decision.delete) == ([], [])
     assert "Complete" not in conditions(decision.status)
-    assert "Complete" in conditions(decide(job(parallelism=2), [pod(None, "Succeeded")], NOW).status)
+    assert "Complete" in conditions(counted(decide(job(parallelism=2), [pod(None, "Succeeded")], NOW)))
 
 
 def test_pod_failure_policy_fails_the_job_with_the_rule_that_matched() -> None:
@@ -160,7 +175,7 @@ def test_backoff_limit_per_index_lets_other_indexes_finish() -> None:
     going_on = decide(job(**spec), [pod(0, "Failed"), pod(1)], NOW)
     assert (going_on.delete, going_on.create, going_on.status["failedIndexes"]) == ([], [], "0")
     over = decide(job(**spec), [pod(0, "Failed"), pod(1, "Succeeded")], NOW)
-    assert conditions(over.status)["Failed"] == ("True", "FailedIndexes")
+    assert conditions(counted(over))["Failed"] == ("True", "FailedIndexes")
 
 
 def test_success_policy_is_met_by_the_leader_alone() -> None:
@@ -169,7 +184,43 @@ def test_success_policy_is_met_by_the_leader_alone() -> None:
     decision = decide(job(**INDEXED, successPolicy=policy), [pod(0, "Succeeded"), other], NOW)
     assert decision.delete == [other]
     assert conditions(decision.status) == {"SuccessCriteriaMet": ("True", "SuccessPolicy")}
-    assert "failed" not in decision.status
+    assert "failed" not in counted(decision)
+
+
+def test_a_pod_deleted_by_hand_counts_as_failed_and_is_replaced() -> None:
+    deleted = pod(0, deleting=True)
+    decision = decide(job(**{**INDEXED, "backoffLimit": 3}), [deleted, pod(1)], NOW)
+    assert [wanted.index for wanted in decision.create] == [0]
+    assert decision.release == [deleted]
+    assert counted(decision)["failed"] == 1
+
+
+def test_with_replacement_of_failed_pods_only_a_deleted_pod_counts_when_it_has_ended() -> None:
+    spec = {**INDEXED, "backoffLimit": 3, "podReplacementPolicy": "Failed"}
+    decision = decide(job(**spec), [pod(0, deleting=True), pod(1)], NOW)
+    assert (decision.create, decision.release, decision.status["terminating"]) == ([], [], 1)
+    ended = decide(job(**spec), [pod(0, "Failed", deleting=True), pod(1)], NOW)
+    assert [wanted.index for wanted in ended.create] == [0]
+    assert counted(ended)["failed"] == 1
+
+
+def test_failures_of_an_index_go_on_to_its_next_pod_which_frees_the_last() -> None:
+    spec: Json = {"completionMode": "Indexed", "completions": 1, "parallelism": 1, "backoffLimitPerIndex": 2}
+    failed = pod(0, "Failed")
+    decision = decide(job(**spec), [failed], NOW)
+    assert [wanted.failures for wanted in decision.create] == [(1, 0)]
+    assert decision.release == [], "the failures are written on it"
+    assert decide(job(**spec), [failed, pod(0)], NOW).release == [failed]
+
+
+def test_a_job_that_is_being_deleted_lets_its_pods_go_and_makes_no_more() -> None:
+    running = pod(0)
+    of = job(**INDEXED)
+    deleted = msgspec.structs.replace(
+        of, metadata=msgspec.structs.replace(of.metadata, deletion_timestamp=rfc3339(NOW))
+    )
+    decision = decide(deleted, [running], NOW)
+    assert (decision.create, decision.delete, decision.release) == ([], [], [running])
 
 
 def test_a_pod_is_what_the_job_controller_of_kubernetes_makes() -> None:
@@ -184,6 +235,7 @@ def test_a_pod_is_what_the_job_controller_of_kubernetes_makes() -> None:
         "controller-uid": "job-uid",
         "job-name": "j",
     }
+    assert made["metadata"]["finalizers"] == ["batch.kubernetes.io/job-tracking"]
     assert made["spec"]["hostname"] == "j-1"
     (variable,) = made["spec"]["containers"][0]["env"]
     assert (

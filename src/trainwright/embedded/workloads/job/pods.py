@@ -10,14 +10,17 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Collection
+from typing import NamedTuple
 
 from trainwright.api.metadata import controller_reference
 from trainwright.api.resources import JOBS
 from trainwright.api.wellknown import COMPLETION_INDEX
+from trainwright.embedded.workloads.job.accounting import FINALIZER
 from trainwright.embedded.workloads.objects import ApiObject
 from trainwright.schema.jsonobject import Json
 
 INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
+INDEX_IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 
 REFUSED = "PodRefused"
@@ -42,8 +45,24 @@ def pod_name(job: ApiObject, index: int | None, taken: Collection[str]) -> str:
         attempt += 1
 
 
+class IndexFailures(NamedTuple):
+    """How often an index has failed: as it counts, and as the pod failure policy ignores."""
+
+    counted: int = 0
+    ignored: int = 0
+
+
 def index_of(pod: ApiObject) -> int | None:
-    text = pod.metadata.annotation(COMPLETION_INDEX) or pod.metadata.label(COMPLETION_INDEX)
+    return _number(pod, COMPLETION_INDEX)
+
+
+def failures_before(pod: ApiObject) -> IndexFailures:
+    """The failures of its index before this pod, as they are written on it."""
+    return IndexFailures(_number(pod, INDEX_FAILURES) or 0, _number(pod, INDEX_IGNORED_FAILURES) or 0)
+
+
+def _number(pod: ApiObject, annotation: str) -> int | None:
+    text = pod.metadata.annotation(annotation)
     return int(text) if text is not None and text.isdecimal() else None
 
 
@@ -55,7 +74,7 @@ def refusal(pod: ApiObject) -> str | None:
     return None
 
 
-def build(job: ApiObject, index: int | None, name: str, failures: int | None = None) -> Json:
+def build(job: ApiObject, index: int | None, name: str, failures: IndexFailures | None = None) -> Json:
     """The pod to create. `failures` of its index are written on it if the Job counts them for each index."""
     template: Json = copy.deepcopy(job.spec.get("template") or {})
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
@@ -65,7 +84,9 @@ def build(job: ApiObject, index: int | None, name: str, failures: int | None = N
         labels[COMPLETION_INDEX] = annotations[COMPLETION_INDEX] = str(index)
         spec["hostname"] = f"{job.name}-{index}"
         if failures is not None:
-            annotations[INDEX_FAILURES] = str(failures)
+            annotations[INDEX_FAILURES] = str(failures.counted)
+            if failures.ignored:
+                annotations[INDEX_IGNORED_FAILURES] = str(failures.ignored)
         for container in (spec.get("initContainers") or []) + (spec.get("containers") or []):
             _add_index_variable(container)
     if _mounts_a_token(spec):
@@ -79,6 +100,7 @@ def build(job: ApiObject, index: int | None, name: str, failures: int | None = N
             "namespace": job.metadata.namespace,
             "labels": labels,
             "annotations": annotations,
+            "finalizers": list(dict.fromkeys([*(metadata.get("finalizers") or ()), FINALIZER])),
             "ownerReferences": [controller_reference(JOBS, job.metadata)],
         },
         "spec": spec,

@@ -76,14 +76,20 @@ $(VENV)-sdk/ready: $(BIN)/uv requirements/sdk.txt
 test-sdk: setup-torch $(VENV)-sdk/ready ## the Kubeflow SDK, unmodified, against the local cluster
 	TRAINWRIGHT_PYTHON=$(abspath $(BIN)/python) $(VENV)-sdk/bin/pytest -W default $(OPTIONS) tests/sdk # the SDK's warnings are not ours
 
-$(VENV)-examples/ready: $(BIN)/uv requirements/examples.txt
-	@echo "== JAX and XGBoost into $(VENV)-examples"
+$(VENV)-examples/ready: $(BIN)/uv requirements/examples.txt requirements/runtime.txt
+	@echo "== JAX, XGBoost, MPI and what Trainwright needs into $(VENV)-examples"
 	@test -x $(VENV)-examples/bin/python || $(PYTHON) -m venv $(VENV)-examples
 	@$(INSTALL) $(VENV)-examples/bin/python -r requirements/examples.txt
+	@$(INSTALL) $(VENV)-examples/bin/python -r requirements/runtime.txt
 	@touch $@
 
 test-examples: setup-torch $(VENV)-examples/ready ## every folder of examples/, as its README says
 	TRAINWRIGHT_EXAMPLES=1 TRAINWRIGHT_EXAMPLES_PYTHON=$(abspath $(VENV)-examples/bin/python) $(PYTEST) --timeout 300 $(OPTIONS) tests/examples
+
+test-long: test-examples-long
+test-examples-long: setup-torch $(VENV)-training/ready
+	@$(INSTALL) $(VENV)-training/bin/python -r requirements/runtime.txt
+	TRAINWRIGHT_EXAMPLES=1 TRAINWRIGHT_EXAMPLES_PYTHON=$(abspath $(VENV)-training/bin/python) $(PYTEST) --timeout 300 tests/examples -k deepspeed
 
 $(VENV)-docs/ready: $(BIN)/uv requirements/docs.txt
 	@echo "== MkDocs into $(VENV)-docs"
@@ -109,7 +115,7 @@ $(VENV)-%/ready: $(BIN)/uv requirements/%.txt
 	@$(INSTALL) $(VENV)-$*/bin/python -r requirements/$*.txt
 	@touch $@
 
-.PHONY: test-training test-training-long
+.PHONY: test-training test-training-long test-examples-long
 test-training: setup-torch $(VENV)-training/ready $(VENV)-mpich/ready ## JAX, XGBoost, TensorFlow, MLX and MPI train on several nodes here
 	TRAINWRIGHT_TRAINING=1 $(PYTEST) --timeout 330 $(OPTIONS) tests/training -k "not intelmpi and not deepspeed and not survival"
 

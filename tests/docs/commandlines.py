@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAMS = (
     "trainwright",
     "kubectl",
+    "helm",
     "make",
     "pip",
     "export",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from trainwright.client import ClientError, Conflict, Forbidden
@@ -53,7 +54,9 @@ class Controller:
         self._busy = 0
         self._clock = clock or SystemClock()
         self._metrics = metrics or NoMetrics()
-        self.queue: WorkQueue[Key] = WorkQueue(self._clock, name=name, metrics=self._metrics)
+        self.queue: WorkQueue[Key] = WorkQueue(
+            self._clock, name=name, metrics=self._metrics, share=attrgetter("namespace")
+        )
         for watch in self.watches:
             watch.source.listen(self._listener(watch))
 

@@ -1,7 +1,7 @@
 """A work queue with client-go's guarantees, on one event loop.
 
-1. Fair: keys come out in the order they went in. Those added with `first` come before the others, seven of them for
-   one of the others where both wait, so that nobody waits for ever.
+1. Fair: keys come out in the order they went in, and shares (namespaces) take turns. Those added with `first` come
+   before the others, seven of them for one of the others where both wait, so that nobody waits for ever.
 2. Stingy: a key that is added several times before it is processed is processed once.
 3. Exclusive: two workers never process the same key; a key that is added meanwhile is processed again afterwards.
 4. Delayed: `add_after` keeps the earliest of several times; `retry` waits twice as long after each failure in a row.
@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from trainwright.clock import Clock, Timer
 from trainwright.controlloop.metrics import Metrics, NoMetrics
+from trainwright.controlloop.turns import Turns
 
 K = TypeVar("K", bound=Hashable)
 
@@ -26,12 +27,21 @@ TURNS = 8  # of so many keys at least one is not a preferred one
 
 
 class WorkQueue(Generic[K]):
-    def __init__(self, clock: Clock, *, name: str = "", metrics: Metrics | None = None) -> None:
+    """`share` says whose a key is; without it all are one's."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        name: str = "",
+        metrics: Metrics | None = None,
+        share: Callable[[K], Hashable] = lambda key: None,
+    ) -> None:
         self._clock = clock
         self._name = name
         self._metrics = metrics or NoMetrics()
-        self._queue: deque[K] = deque()  # in order; queue ⊆ dirty, queue ∩ processing = ∅; so with `first`
-        self._first: deque[K] = deque()  # queue ∩ first = ∅
+        self._queue: Turns[K] = Turns(share)  # in order; queue ⊆ dirty, queue ∩ processing = ∅; so with `first`
+        self._first: Turns[K] = Turns(share)  # queue ∩ first = ∅
         self._turn = 0  # counts keys that came out, to take turns between the two
         self._preferred: set[K] = set()  # ⊆ dirty ∩ processing: goes into `first` when it is done
         self._dirty: set[K] = set()  # needs work: in the queue, or being processed and added again

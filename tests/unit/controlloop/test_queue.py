@@ -36,6 +36,24 @@ async def test_preferred_keys_come_first_and_the_others_get_their_turn(queue: Wo
     assert "".join([str(await queue.get()) for _ in range(13)]) == "QRSTUVWaXYZbc"
 
 
+async def test_shares_take_turns_and_keep_their_order(clock: VirtualClock) -> None:
+    queue: WorkQueue[str] = WorkQueue(clock, share=lambda key: key[0])
+    for key in ("a1", "a2", "a3", "a4", "b1", "c1", "c2"):
+        queue.add(key)
+    assert [await queue.get() for _ in range(3)] == ["a1", "b1", "c1"]
+    queue.add("b2")
+    assert [await queue.get() for _ in range(5)] == ["a2", "c2", "b2", "a3", "a4"]
+
+
+@pytest.mark.parametrize("first", [False, True])
+async def test_who_has_one_key_does_not_wait_for_who_has_thousands(clock: VirtualClock, first: bool) -> None:
+    queue: WorkQueue[str] = WorkQueue(clock, share=lambda key: key.partition("/")[0])
+    for number in range(5000):
+        queue.add(f"many/{number}", first=first)
+    queue.add("one/1", first=first)
+    assert "one/1" in [await queue.get() for _ in range(2)]
+
+
 async def test_a_preferred_key_that_is_worked_on_is_preferred_afterwards(queue: WorkQueue[str]) -> None:
     queue.add("A")
     await queue.get()

@@ -121,7 +121,7 @@ test-training: setup-torch $(VENV)-training/ready $(VENV)-mpich/ready ## JAX, XG
 
 test-long: test-training-long
 test-training-long: setup-torch $(VENV)-training/ready $(VENV)-mpich/ready $(VENV)-intelmpi/ready
-	TRAINWRIGHT_TRAINING=1 TRAINWRIGHT_TRAINING_KILLS=20 $(PYTEST) --timeout 600 tests/training -k "intelmpi or deepspeed or survival"
+	TRAINWRIGHT_TRAINING=1 TRAINWRIGHT_TRAINING_KILLS=50 $(PYTEST) --timeout 600 tests/training -k "intelmpi or deepspeed or survival"
 
 test-kube: setup ## the operator on a real control plane; builds its programs once, with Go
 	@$(KUBE_PROGRAMS) trainer trainer-manifests >/dev/null
@@ -137,7 +137,9 @@ test-embedded: setup ## the same suite on the local control plane instead; what 
 test-long: setup-torch ## the long counts: hundreds of kills, full fuzzing
 	TRAINWRIGHT_KILL_ROUNDS=500 TRAINWRIGHT_FUZZ=10 $(PYTEST) -rP --timeout 3600 tests/embedded/apiserver
 	TRAINWRIGHT_RUNS=100 $(PYTEST) tests/embedded/test_many_runs.py
-	TRAINWRIGHT_HISTORIES=200 TRAINWRIGHT_TRANSITIONS=2000 $(PYTEST) -rP --timeout 7200 tests/laws
+	TRAINWRIGHT_HISTORIES=200 TRAINWRIGHT_TRANSITIONS=2000 TRAINWRIGHT_WATCH_HISTORIES=10000 TRAINWRIGHT_SCHEMA_SHARE=1 \
+	    TRAINWRIGHT_CROWD=5000 TRAINWRIGHT_CHURN=3600 $(PYTEST) -rP --timeout 7200 tests/laws
+	TRAINWRIGHT_REVIEWS=1500 $(PYTEST) -rP tests/unit/operator/test_admission_load.py
 	TRAINWRIGHT_STARTERS=1 $(PYTEST) tests/training/test_starters.py
 	$(MAKE) test-workloads
 
@@ -151,7 +153,7 @@ test-workloads: setup ## JobSet, Job and scheduler beside the real ones, all of 
 test-faults: setup ## every fault plan of the operator, in virtual time; `make test` runs a tenth of them
 	TRAINWRIGHT_PLANS_SHARE=1 $(PYTEST) -n 2 -rP --timeout 3600 $(OPTIONS) tests/faults
 
-test-mutants: setup-torch ## 500 small changes to controlloop, pipeline and operator: does a test fail for each? takes hours
+test-mutants: setup-torch ## 500 small changes to controlloop, pipeline and operator: does a test fail for each? takes an hour
 	$(BIN)/python tools/mutants.py $(OPTIONS)
 
 bench: setup ## the operator beside Kubeflow Trainer, three runs; takes hours and wants the machine for itself

@@ -1,5 +1,7 @@
 """Our API server takes what the real one takes and refuses what it refuses: 500 mutated objects, created on both.
 
+A sample of the schema walk (`laws/schemawalk.py`) too: properties of TrainJobs and runtimes with odd values.
+
 What it says in protobuf, in which Go's typed clients ask for failures, is the same to the byte.
 
 They are dry runs, so that no answer depends on an earlier one. `TRAINWRIGHT_FUZZ` multiplies the count,
@@ -19,6 +21,8 @@ from commandline import command_line
 from embedded.apiserver.test_fuzz import CASES, META, SCALE, SEED, mutate
 from kube.conftest import BuiltPrograms
 from kube.crds import install_crds
+from laws.schemawalk import Case, cases
+from laws.test_schema_walk import BASES
 from trainwright.schema.jsonobject import Json
 from trainwright.testing.controlplane import CLEANERS, RealControlPlane
 from trainwright.testing.rest import Rest
@@ -66,6 +70,33 @@ def test_mutated_objects_are_accepted_or_refused_as_by_the_real_server(servers: 
             wrong.append(f"POST {path} {json.dumps(item)}\n  ours: {texts[0]}\n  real: {texts[1]}")
     assert OBJECTS > accepted > OBJECTS // 50  # both outcomes occur, or the test says nothing
     assert not wrong, f"{len(wrong)} of {OBJECTS} differ:\n" + "\n".join(wrong)
+
+
+TRAINER = "/apis/trainer.kubeflow.org/v1alpha1"
+COLLECTIONS = {
+    "TrainJob": f"{TRAINER}/namespaces/default/trainjobs",
+    "TrainingRuntime": f"{TRAINER}/namespaces/default/trainingruntimes",
+    "ClusterTrainingRuntime": f"{TRAINER}/clustertrainingruntimes",
+}
+WALKED = 200 * SCALE
+
+
+def test_properties_with_odd_values_are_accepted_or_refused_as_by_the_real_server(servers: tuple[Rest, Rest]) -> None:
+    ours, real = servers
+    all_of_them = [case for base in BASES for case in cases(base)]
+    wrong, accepted = [], 0
+    sample: list[Case] = random.Random(SEED).sample(all_of_them, WALKED)
+    for case in sample:
+        path = f"{COLLECTIONS[case.kind]}?dryRun=All&fieldValidation=Strict"
+        mine, my_answer = ours.raw("POST", path, case.value)
+        theirs, their_answer = real.raw("POST", path, case.value)
+        accepted += theirs < 300
+        if (mine < 300) != (theirs < 300):
+            texts = [f"{code} {message(answer)}" for code, answer in ((mine, my_answer), (theirs, their_answer))]
+            wrong.append(f"{case.kind} {case.path} {case.how}\n  ours: {texts[0]}\n  real: {texts[1]}")
+    print(f"{WALKED} of {len(all_of_them)} objects of the schema walk, {accepted} accepted, {len(wrong)} differ")
+    assert WALKED > accepted > WALKED // 20
+    assert not wrong, f"{len(wrong)} of {WALKED} differ:\n" + "\n".join(wrong)
 
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -1,6 +1,6 @@
 """Training outlives the control plane: it is killed while ranks talk to each other, starts again, and nobody notices.
 
-`TRAINWRIGHT_TRAINING_KILLS` is how often; `make test-long` asks for twenty.
+`TRAINWRIGHT_TRAINING_KILLS` is how often; `make test-long` asks for fifty.
 """
 
 from __future__ import annotations

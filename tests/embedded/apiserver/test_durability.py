@@ -24,7 +24,7 @@ from waiting import eventually
 
 ROUNDS = int(os.environ.get("TRAINWRIGHT_KILL_ROUNDS", "10"))
 WRITERS = 6
-RESTART_SECONDS = 2.0 if ROUNDS >= 200 else 30.0  # the long run has the machine to itself; others share it
+RESTART_CPU_SECONDS = 2.0  # of CPU: how long that takes on a machine with others on it says nothing
 BASE = "/api/v1/namespaces/default/configmaps"
 
 
@@ -85,6 +85,13 @@ def has_written(writers: list[Writer]) -> bool:
     return any(writer.versions for writer in writers)
 
 
+def cpu_seconds(server: ApiServerProcess) -> float:
+    """What the server has used since it was started."""
+    assert server.process is not None
+    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @pytest.mark.timeout(60 + ROUNDS * 10)
 def test_no_acknowledged_write_is_lost_and_no_version_repeats(tmp_path: Path) -> None:
     server = ApiServerProcess(tmp_path / "state", "--no-crds")
@@ -112,7 +119,8 @@ def test_no_acknowledged_write_is_lost_and_no_version_repeats(tmp_path: Path) ->
                 versions.update(writer.versions)
             newest = max(versions)
             assert newest >= highest
-            slowest = max(slowest, server.start())
+            server.start()
+            slowest = max(slowest, cpu_seconds(server))
             assert server.token == token
             status, listed = server.request("GET", BASE)
             assert status == 200
@@ -131,5 +139,5 @@ def test_no_acknowledged_write_is_lost_and_no_version_repeats(tmp_path: Path) ->
     finally:
         server.stop()
     assert len(versions) > ROUNDS
-    print(f"{ROUNDS} kills, {len(versions)} acknowledged versions, slowest restart {slowest:.2f} s")
-    assert slowest <= RESTART_SECONDS, f"{slowest:.2f} s"
+    print(f"{ROUNDS} kills, {len(versions)} acknowledged versions, dearest restart {slowest:.2f} s of CPU")
+    assert slowest <= RESTART_CPU_SECONDS, f"{slowest:.2f} s"

@@ -36,12 +36,12 @@ def installed(plane: RealControlPlane) -> Iterator[Installation]:
 class Reporter:
     """Posts to the progress server as training code does, over TLS with the CA that the pods mount."""
 
-    def __init__(self, installed: Installation, namespace: str) -> None:
+    def __init__(self, installed: Installation, namespace: str, job: str = "job") -> None:
         admin = installed.plane.admin
-        mounted = admin.get(f"/api/v1/namespaces/{namespace}/configmaps/job-tls-config")["data"]["ca.crt"]
+        mounted = admin.get(f"/api/v1/namespaces/{namespace}/configmaps/{job}-tls-config")["data"]["ca.crt"]
         self._tls = ssl.create_default_context(cadata=mounted)
         self._port = installed.progress_port
-        self.path = f"{base(namespace)}/trainjobs/job/status"
+        self.path = f"{base(namespace)}/trainjobs/{job}/status"
 
     def post(
         self, body: Any, token: str | None, *, path: str | None = None, header: str | None = None, method: str = "POST"

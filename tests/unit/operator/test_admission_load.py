@@ -1,8 +1,8 @@
 """The webhooks under load (H5): hundreds of reviews at once, and the largest objects that an API server sends.
 
 How long the event loop is kept from other work is measured in CPU time of its thread, since the machine may be busy
-with others. `TRAINWRIGHT_REVIEWS` is how many reviews come at 50 a second (`make test-long`: 1,500), whose p99 is judged
-by the clock.
+with others. `TRAINWRIGHT_REVIEWS` is how many reviews come at 50 a second (`make test-long`: 1,500), whose p99 is
+judged by the clock.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ NOT_RUN = {
     r"trainwright completion fish \| source": "tests/unit/cli/completion/test_completion.py runs it in fish",
     r"trainwright initialize \w+ (hf|s3|https)://.*": "needs a network; tests/initializers has servers of its own",
     r"trainwright operator .*": "stays until it is ended, and needs a real cluster: tests/kube runs it",
+    r"(trainwright|kubectl) scale .*": "needs PyTorch: tests/training/test_elastic.py and tests/kube run it",
     r"trainwright convert .*": "tests/training/test_conversion.py converts such files, and a cluster's",
     r"trainwright exec .* -- nvidia-smi": "needs a GPU",
     r"trainwright cp .*": "writes to /tmp, which local pods share: tests/embedded/test_rank_commands.py runs it",

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_
 import msgspec
 
 from trainwright.api import patches
-from trainwright.api.markers import Mark, rule
+from trainwright.api.markers import IMMUTABLE, Mark, rule
 from trainwright.api.resources import CLUSTER_TRAINING_RUNTIMES, TRAIN_JOBS, TRAINING_RUNTIMES, Resource
 from trainwright.api.runtime import TrainingRuntime
-from trainwright.api.trainjob import TrainJob
+from trainwright.api.trainjob import Trainer, TrainJob
 from trainwright.schema import kubernetes
 from trainwright.schema.jsonobject import Json
 
@@ -26,6 +26,20 @@ _NAME_RULES: Final = [
     ),
     rule("size(self.metadata.name) <= 63", "metadata.name must be no more than 63 characters"),
 ]
+_HAS_TRAINERS: Final = "has(self.spec) && has(oldSelf.spec) && has(self.spec.trainer) && has(oldSelf.spec.trainer)"
+_IS_ELASTIC: Final = "has(oldSelf.status) && has(oldSelf.status.elastic)"
+_HAS_ENDED: Final = "has(oldSelf.status.state) && oldSelf.status.state in ['Complete', 'Failed']"
+LIMITS: Final = (
+    "an elastic TrainJob has no fewer nodes than status.elastic.minNodes and no more than status.elastic.maxNodes, as"
+    " elasticPolicy of its runtime says"
+)  # without the numbers: the API server takes text that is made of numbers for too costly
+_NODES: Final = "self.spec.trainer.numNodes"
+_MIN, _MAX = "oldSelf.status.elastic.minNodes", "oldSelf.status.elastic.maxNodes"
+_SCALE: Final = {
+    "specReplicasPath": ".spec.trainer.numNodes",
+    "statusReplicasPath": ".status.elastic.nodes",
+    "labelSelectorPath": ".status.elastic.selector",
+}
 _TRAIN_JOB_COLUMNS: Final = [
     {"name": "State", "type": "string", "jsonPath": ".status.state"},
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
@@ -201,11 +215,35 @@ def _crd(resource: Resource, schema: Json, version: Json) -> Json:
     }
 
 
+def _same(field: str) -> str:
+    new, old = f"self.spec.trainer.{field}", f"oldSelf.spec.trainer.{field}"
+    return f"has({new}) == has({old}) && (!has({new}) || {new} == {old})"
+
+
+def _trainer_rules() -> list[Json]:
+    """The trainer is immutable; of an elastic job that trains, the number of nodes may change within its limits."""
+    others = [field.encode_name for field in msgspec.structs.fields(Trainer) if field.name != "num_nodes"]
+    same = " && ".join(_same(name) for name in sorted(others))
+    immutable = (
+        f"!({_HAS_TRAINERS}) || self.spec.trainer == oldSelf.spec.trainer || "
+        f"({_IS_ELASTIC} && !({_HAS_ENDED}) && {same})"
+    )
+    limits = (
+        f"!({_IS_ELASTIC} && has(self.spec) && has(self.spec.trainer) && has({_NODES})) || "
+        f"({_HAS_TRAINERS} && has(oldSelf.spec.trainer.numNodes) && {_NODES} == oldSelf.spec.trainer.numNodes) || "
+        f"({_NODES} >= {_MIN} && {_NODES} <= {_MAX})"
+    )
+    return [
+        {**IMMUTABLE, "rule": immutable, "fieldPath": ".spec.trainer"},
+        {**rule(limits, LIMITS), "fieldPath": ".spec.trainer.numNodes"},
+    ]
+
+
 def train_job_schema(fragments: Fragments) -> Json:
     schema = _root(
         _Generator(fragments), TrainJob, "A training job: what to train, with which runtime, on how many nodes."
     )
-    return {**schema, "x-kubernetes-validations": _NAME_RULES}
+    return {**schema, "x-kubernetes-validations": [*_NAME_RULES, *_trainer_rules()]}
 
 
 def runtime_schema(fragments: Fragments, description: str) -> Json:
@@ -219,7 +257,7 @@ def build(jobset_crd: Json) -> list[Json]:
         _crd(
             TRAIN_JOBS,
             train_job_schema(fragments),
-            {"additionalPrinterColumns": _TRAIN_JOB_COLUMNS, "subresources": {"status": {}}},
+            {"additionalPrinterColumns": _TRAIN_JOB_COLUMNS, "subresources": {"status": {}, "scale": _SCALE}},
         ),
         _crd(TRAINING_RUNTIMES, runtime_schema(fragments, "A template for TrainJobs of its namespace."), {}),
         _crd(CLUSTER_TRAINING_RUNTIMES, runtime_schema(fragments, "A template for TrainJobs of every namespace."), {}),

@@ -58,12 +58,24 @@ class EnvInjection(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
 
 
 class ElasticPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    max_restarts: Annotated[int | None, mark()] = None
-    min_nodes: Annotated[int | None, mark()] = None
-    max_nodes: Annotated[int | None, mark()] = None
-    metrics: Annotated[list[Json] | None, mark(fragment="kubernetes:autoscaling.v2.MetricSpec", list_type="atomic")] = (
-        None
-    )
+    """Between how many nodes a job may grow and shrink while it trains."""
+
+    max_restarts: Annotated[
+        int | None,
+        mark("How often torchrun restarts its workers, and how often each node may fail; 3 if unset."),
+    ] = None
+    min_nodes: Annotated[int | None, mark("The fewest nodes that train; 1 if unset.")] = None
+    max_nodes: Annotated[
+        int | None, mark("The most nodes that train; if unset, as many as the TrainJob begins with.")
+    ] = None
+    metrics: Annotated[
+        list[Json] | None,
+        mark(
+            "Metrics by which a HorizontalPodAutoscaler changes the number of nodes.",
+            fragment="kubernetes:autoscaling.v2.MetricSpec",
+            list_type="atomic",
+        ),
+    ] = None
 
 
 class TorchPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -72,7 +84,9 @@ class TorchPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
         int | str | None,
         mark("Processes per node, unless the TrainJob sets them. From v2.0 and v2.1.", rules=[_TORCH_PROCESSES]),
     ] = None
-    elastic_policy: Annotated[ElasticPolicy | None, mark("Accepted for older runtimes; it has no effect yet.")] = None
+    elastic_policy: Annotated[
+        ElasticPolicy | None, mark("Elastic training: nodes may join and leave while the job trains.")
+    ] = None
 
 
 class MPIPolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

@@ -114,9 +114,8 @@ class Trainer(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", g
 class TrainJobSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     runtime_ref: Annotated[RuntimeRef, mark("The runtime to train with.", rules=[IMMUTABLE])]
     initializer: Annotated[Initializer | None, mark("What to fetch before training.", rules=[IMMUTABLE])] = None
-    trainer: Annotated[Trainer | None, mark("The container that trains, and on how many nodes.", rules=[IMMUTABLE])] = (
-        None
-    )
+    # Immutable but for the nodes of an elastic job: by a rule of the whole object, which sees the status (crds.py).
+    trainer: Annotated[Trainer | None, mark("The container that trains, and on how many nodes.")] = None
     runtime_patches: Annotated[
         list[Json] | None,
         mark("Changes to the runtime for this job alone.", shape="RuntimePatch", maxItems=16, keys=["manager"]),
@@ -188,6 +187,17 @@ class TrainerStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
     metrics: Annotated[list[Metric] | None, mark("Metrics of training.", maxItems=256, list_type="atomic")] = None
 
 
+class ElasticStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """The nodes of a job that may grow and shrink while it trains. Every field is always written."""
+
+    min_nodes: Annotated[int, mark("The fewest nodes that train.", minimum=1, required=True)] = 1
+    max_nodes: Annotated[int, mark("The most nodes that train.", minimum=1, required=True)] = 1
+    wanted_nodes: Annotated[int, mark("Nodes that the job asks for.", minimum=0, required=True)] = 0
+    nodes: Annotated[int, mark("Nodes whose pods exist.", minimum=0, required=True)] = 0
+    ready_nodes: Annotated[int, mark("Nodes whose pods are ready.", minimum=0, required=True)] = 0
+    selector: Annotated[str, mark("Label selector of the nodes' pods.", maxLength=1024, required=True)] = ""
+
+
 class TrainJobStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     conditions: Annotated[
         list[Condition] | None, mark("Suspended, Complete and Failed.", maxItems=8, keys=["type"])
@@ -218,6 +228,9 @@ class TrainJobStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
     workload_plugin: Annotated[
         str | None,
         mark("The plugin that built the workload, if it does not ship with Trainwright.", maxLength=253),
+    ] = None
+    elastic: Annotated[
+        ElasticStatus | None, mark("The nodes of an elastic job. While it is there, spec.trainer.numNodes may change.")
     ] = None
 
 

@@ -18,6 +18,12 @@ COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"
 REPLICATED_JOB: Final = "jobset.sigs.k8s.io/replicatedjob-name"
 
+# Elastic jobs
+ELASTIC: Final = "trainwright.dev/elastic"
+"""On a workload, an annotation: the fewest and the most nodes, as `2:4`. On the Job of its nodes and on their pods, a
+label: `true`.
+"""
+
 # What a pod tells a node that runs many pods on one machine: lists of names, separated by commas.
 PORT_VARIABLES: Final = "trainwright.dev/port-variables"
 """Environment variables that hold a port, or end with `:port`, at which the job's processes meet."""

@@ -83,7 +83,8 @@ class Controllers:
         )
 
     def _follow(self, watch: Watch, source: Source[Any]) -> None:
-        self._train_jobs.listen_to(Watches(source, _train_jobs_of, is_known=self._kinds.is_own_write))
+        keys = _named_by(watch.part_of) if watch.part_of else _train_jobs_of
+        self._train_jobs.listen_to(Watches(source, keys, is_known=self._kinds.is_own_write))
         source.listen_answers(self.look_at_all_jobs)
 
     def _train_job_controller(self, reconciler: TrainJobReconciler) -> Controller:
@@ -128,3 +129,13 @@ _owner = controlled_by("TrainJob")
 def _train_jobs_of(thing: Any) -> Iterable[Key]:
     """The TrainJob that controls an object, and the one whose name it has: that one may wait for the name."""
     return {*_owner(thing), *itself(thing)}
+
+
+def _named_by(label: str) -> KeysOf:
+    """The TrainJob of a workload that a part of it names; a workload has its TrainJob's name."""
+
+    def keys_of(part: Any) -> Iterable[Key]:
+        name = part.metadata.label(label)
+        return (Key(part.metadata.namespace, name),) if name else ()
+
+    return keys_of

@@ -33,7 +33,9 @@ class Converged:
         self._built: dict[Key, _Built] = {}
 
     def remember(self, job: TrainJob, workload: Workload | None, plan: Plan, written: Written, authority: str) -> None:
-        if workload is not None and not plan.repaired and not job.is_suspended:
+        says = workload.metadata.annotation(GENERATION_ANNOTATION) if workload is not None else None
+        told = says == str(job.metadata.generation)  # an elastic job is scaled, which makes a new generation
+        if workload is not None and not plan.repaired and not job.is_suspended and told:
             self._built.pop(key_of(job), None)  # its own annotations say as much
         elif workload is not None:
             self._built[key_of(job)] = _Built(

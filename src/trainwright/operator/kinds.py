@@ -39,6 +39,7 @@ from trainwright.pipeline import (
 log = logging.getLogger(__name__)
 
 BY_OWNER = "owner"
+BY_WORKLOAD = "workload"
 AGAIN_SECONDS = 30.0
 PATIENCE_SECONDS = 10.0
 
@@ -225,8 +226,28 @@ class Kinds:
         return frozenset(
             _name(watch.resource, thing.metadata.name)
             for watch, source in self._sources.items()
+            if not watch.part_of
             if (thing := source.store.get(key)) is not None and not thing.metadata.is_controlled_by(uid)
         )
+
+    def parts_of(self, job: TrainJob, workload: Workload) -> list[Any]:
+        """What the workload's own controller made for it, of the kinds that its plugin watches for that."""
+        key = f"{job.metadata.namespace}/{job.metadata.name}"
+        return [
+            part
+            for named in self.framework.watches
+            if named.plugin == workload.plugin and named.watch.part_of
+            for part in self._sources[named.watch].store.by(BY_WORKLOAD, key)
+            if part.metadata.is_controlled_by(workload.metadata.uid)
+        ]
+
+    def why_no_parts(self, workload: Workload) -> str:
+        """Why the parts of this workload cannot be watched; empty when they can."""
+        for named in self.framework.watches:
+            source = self._sources[named.watch]
+            if named.plugin == workload.plugin and named.watch.part_of and source.trouble:
+                return _cannot_watch(named.plugin, source)
+        return ""
 
     def find(self, job: TrainJob, name: ObjectName) -> ObjectMeta | None:
         """An object that this job controls."""
@@ -286,9 +307,17 @@ def _source(watch: Watch) -> Source[Any]:
         watch.decode,
         label_selector=watch.label_selector or None,
         metadata_only=watch.decode is PartialObjectMetadata,
-        indexes={BY_OWNER: _owners},
+        indexes={BY_OWNER: _owners, **({BY_WORKLOAD: _workload_named_by(watch.part_of)} if watch.part_of else {})},
         thin=_thin,
     )
+
+
+def _workload_named_by(label: str) -> Callable[[Any], Iterable[str]]:
+    def workloads(part: Any) -> Iterable[str]:
+        name = part.metadata.label(label)
+        return (f"{part.metadata.namespace}/{name}",) if name else ()
+
+    return workloads
 
 
 def _owners(thing: Any) -> Iterable[str]:

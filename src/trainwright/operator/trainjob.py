@@ -26,6 +26,7 @@ from trainwright.operator.events import Events
 from trainwright.operator.explaining import NOTHING, Explaining
 from trainwright.operator.kinds import Kinds, NotYetListed
 from trainwright.operator.revisions import Revision, Revisions, revision_of
+from trainwright.operator.scaling import Scaling
 from trainwright.operator.statuses import Statuses
 from trainwright.operator.views import Views, is_whole
 from trainwright.pipeline import (
@@ -47,6 +48,7 @@ COMPONENT = "trainer-trainjob-controller"
 CREATION_FAILED = "TrainJobResourcesCreationFailed"
 EVENT_ERROR_LENGTH = 950
 LEAVING_SECONDS = 2.0
+ELASTIC_SECONDS = 0.5
 PLUGINS_CHANGED = "PluginsChanged"
 PLUGINS_NOTE = "the plugins from outside have changed since this TrainJob last started; it is resumed with those of now"
 
@@ -84,6 +86,7 @@ class TrainJobReconciler:
         self._applier = Applier(client, kinds.resource_of)
         self._events = Events(client, COMPONENT)
         self._explaining = Explaining(client, self._events, clock)
+        self._scaling = Scaling(client, kinds, self._events)
         self._ending = Ending(client, views, self._now)
         self._converged = Converged(kinds)
 
@@ -108,7 +111,7 @@ class TrainJobReconciler:
                 await self._write_status(job, workload, at_once=True)
             return await self._ending.clean_up(job, workload)
         if workload is not None and self._is_settled(job, workload):
-            return await self._write_status(job, workload)
+            return await self._write_status(job, workload, problem=await self._scaling.follow(job, workload))
         if workload is None and (not is_whole(job) or self._kinds.saw_go(job)):
             return await self._build_again(job)
         return await self._build(job, workload)
@@ -185,7 +188,8 @@ class TrainJobReconciler:
             return await self._write_status(job, workload, problem=error)
         except (PipelineError, NotWritten) as error:
             return await self._explain(job, workload, error)
-        return await self._write_status(job, workload, revision=revision)
+        problem = await self._scaling.follow(job, workload) if workload is not None else None
+        return await self._write_status(job, workload, revision=revision, problem=problem)
 
     # Converging
 
@@ -327,11 +331,16 @@ class TrainJobReconciler:
             workload_plugin=builder,
             problem=problem,
             explanation=explained.text,
+            elastic=self._scaling.count(job, workload) if workload is not None else None,
         )
         remaining = await self._statuses.write(job, update.status, at_once=at_once or problem is not None)
+        if remaining is None:
+            await self._scaling.tell(job, update.status.elastic)
         if update.delete_workload:
             return After(1.0)  # finished now: the pass that sees the stored status cleans up
-        looks = (remaining, update.look_again_after, explained.look_again_after)
+        is_news = update.status.elastic is not None and (job.status is None or job.status.elastic is None)
+        soon = ELASTIC_SECONDS if is_news else None  # only then may its nodes change; our own write does not wake us
+        looks = (remaining, update.look_again_after, explained.look_again_after, soon)
         waits = [seconds for seconds in looks if seconds is not None]
         return After(min(waits)) if waits else Done()
 

@@ -20,7 +20,7 @@ from trainwright.api.resources import (
     TRAIN_JOBS,
     TRAINING_RUNTIMES,
 )
-from trainwright.api.trainjob import RuntimeRef, TrainJob, TrainJobSpec
+from trainwright.api.trainjob import RuntimeRef, Trainer, TrainJob, TrainJobSpec
 from trainwright.controlloop import Key, Source
 from trainwright.pipeline.ownership import BUILT_BY_US
 
@@ -44,6 +44,13 @@ def is_whole(job: TrainJob) -> bool:
     return job.status is None or not job.status.workload_uid
 
 
+def _thin_trainer(job: TrainJob) -> Trainer | None:
+    """Of an elastic job, the nodes that it asks for may change while it trains."""
+    if job.spec is None or job.spec.trainer is None or job.status is None or job.status.elastic is None:
+        return None
+    return Trainer(num_nodes=job.spec.trainer.num_nodes)
+
+
 def thin_train_job(job: TrainJob) -> TrainJob:
     """A TrainJob as decisions about time, state and ownership read it; whole until its workload exists."""
     spec = job.spec
@@ -53,6 +60,7 @@ def thin_train_job(job: TrainJob) -> TrainJob:
             suspend=spec.suspend,
             active_deadline_seconds=spec.active_deadline_seconds,
             managed_by=spec.managed_by,
+            trainer=_thin_trainer(job),
         )
     return msgspec.structs.replace(job, metadata=thin_metadata(job.metadata), spec=spec)
 

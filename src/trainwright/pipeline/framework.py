@@ -22,12 +22,14 @@ import msgspec
 
 from trainwright.api.resources import SECRETS
 from trainwright.api.trainjob import COMPLETE, FAILED, TrainJob
+from trainwright.pipeline.elasticity import Nodes, Resize
 from trainwright.pipeline.errors import PipelineError, PluginFailed
 from trainwright.pipeline.info import Info
 from trainwright.pipeline.plan import Apply, CreateOnce, Intention
 from trainwright.pipeline.provenance import NO_TRACE, PLUGIN, Origin
 from trainwright.pipeline.workload import Watch, WorkloadStatus
 from trainwright.schema.errors import FieldError
+from trainwright.schema.jsonobject import Json
 
 
 class Plugin(Protocol):
@@ -112,6 +114,21 @@ class NamesWatches(Protocol):
     def watches(self) -> Iterable[Watch]: ...
 
 
+@runtime_checkable
+class Scales(Protocol):
+    """Beside `status`: counts and changes the nodes of a workload that it built for an elastic job.
+
+    `part` and `parts` are decoded as the plugin's `Watch` with `part_of` says, `workload` is the whole object as JSON.
+    The ways that `resize` yields are tried in order, until the API server accepts one.
+    """
+
+    name: str
+
+    def nodes(self, part: Any) -> Nodes: ...
+
+    def resize(self, workload: Json, parts: Sequence[Any], nodes: int) -> Iterable[Resize]: ...
+
+
 EXTENSION_POINTS: Mapping[str, type] = {
     "enforce_ml_policy": EnforcesMLPolicy,
     "enforce_pod_group_policy": EnforcesPodGroupPolicy,
@@ -150,6 +167,7 @@ class Framework:
         self._build = [p for p in plugins if isinstance(p, BuildsObjects)]
         self._validate = [p for p in plugins if isinstance(p, Validates)]
         self._status = {p.name: p for p in plugins if isinstance(p, ReportsStatus)}
+        self._scales = {p.name: p for p in plugins if isinstance(p, Scales)}
         self.watches: tuple[NamedWatch, ...] = ()
         self.unwatchable: dict[str, PluginFailed] = {}
         """Plugins whose `watches` failed."""
@@ -206,6 +224,24 @@ class Framework:
         if status.end is not None and not (status.end.type in (COMPLETE, FAILED) and status.end.is_true):
             raise PluginFailed(plugin, "status", f"an end is a true {COMPLETE} or {FAILED}, not {status.end.type}")
         return status
+
+    def count(self, plugin: str, parts: Iterable[Any]) -> list[Nodes]:
+        """The nodes of each part of an elastic workload that this plugin built."""
+        scales = self._scales.get(plugin)
+        if scales is None:
+            return []
+        try:
+            return [scales.nodes(part) for part in parts]
+        except Exception as error:  # the call into a plugin
+            raise PluginFailed(plugin, "nodes", error) from error
+
+    def resize(self, plugin: str, workload: Json, parts: Sequence[Any], nodes: int) -> list[Resize]:
+        """The ways to give an elastic workload so many nodes, the best first."""
+        scales = self._scales.get(plugin)
+        try:
+            return list(scales.resize(workload, parts, nodes)) if scales is not None else []
+        except Exception as error:  # the call into a plugin
+            raise PluginFailed(plugin, "resize", error) from error
 
 
 def _is_object(intention: Any) -> bool:

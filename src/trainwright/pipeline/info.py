@@ -15,6 +15,7 @@ import msgspec
 
 from trainwright.api.runtime import JobSetTemplate, MLPolicy, PodGroupPolicy, TrainingRuntime
 from trainwright.api.trainjob import Trainer, TrainJob, TrainJobSpec
+from trainwright.pipeline.elasticity import NodeRange
 from trainwright.pipeline.errors import TemplateInvalid, TwoWorkloads
 from trainwright.pipeline.generations import fit, merge, patches_of
 from trainwright.pipeline.plan import KeyMaterial, MaskedKeys, Observed
@@ -76,6 +77,8 @@ class Info:
         self.command_origin = Origin(TRAIN_JOB, job.metadata.name, "spec.trainer.command")
         self.args = trainer.args
         """The trainer's arguments; None leaves the template's."""
+        self.node_range: NodeRange | None = None
+        """Between how many nodes an elastic job trains; None for any other job."""
         self._claimed_by: str | None = None
         self.warnings: list[str] = []
         """What a user should know though nothing is wrong; plugins may add to it."""
@@ -139,14 +142,14 @@ class Info:
 
     @property
     def gang_size(self) -> Json:
-        """The pods of the gang and what they ask for together, as a PodGroup spells it."""
+        """The pods that must start together and what they ask for, as a PodGroup spells it."""
         total: dict[str, Quantity] = {}
         for pod_set in self.gang:
             for name, request in pod_requests(pod_set.pod_spec).items():
-                requests = request * pod_set.count
+                requests = request * pod_set.needed
                 total[name] = total[name] + requests if name in total else requests
         return {
-            "minMember": sum(pod_set.count for pod_set in self.gang),
+            "minMember": sum(pod_set.needed for pod_set in self.gang),
             "minResources": {name: str(requests) for name, requests in total.items()},
         }
 

@@ -73,11 +73,13 @@ class Container:
 class PodSet:
     """The pods of one replicatedJob."""
 
-    __slots__ = ("endpoints", "json", "name", "role")
+    __slots__ = ("endpoints", "json", "least", "name", "role")
 
     def __init__(self, json: Json) -> None:
         self.json = json
         self.name = str(json.get("name", ""))
+        self.least: int | None = None
+        """How many pods are enough to begin with; None when all of them are needed."""
         labels = (json["template"].get("metadata") or {}).get("labels") or {}
         self.role = str(labels.get(ANCESTOR_LABEL, ""))
         """What this job is for, by the label on its Job template; empty for none of the known roles."""
@@ -113,6 +115,11 @@ class PodSet:
         self.job_spec["parallelism"] = self.job_spec["completions"] = count
 
     @property
+    def needed(self) -> int:
+        """How many pods must start together."""
+        return self.count if self.least is None else self.least
+
+    @property
     def containers(self) -> Iterator[Container]:
         return map(Container, self.pod_spec.get("containers") or [])
 
@@ -135,6 +142,9 @@ class PodSet:
     def set_volumes(self, *volumes: Json) -> None:
         """Upsert by name."""
         _upsert(self.pod_spec, "volumes", volumes, lambda item: item.get("name"))
+
+    def set_job_label(self, key: str, value: str) -> None:
+        _metadata_map(self.json["template"], "labels")[key] = value
 
     def set_pod_label(self, key: str, value: str) -> None:
         _metadata_map(self.pod_template, "labels")[key] = value

@@ -15,7 +15,8 @@ import msgspec
 
 from trainwright.api.metadata import Condition, find_condition, is_true
 from trainwright.api.times import moment_of, rfc3339
-from trainwright.api.trainjob import COMPLETE, FAILED, SUSPENDED, JobStatus, TrainJob, TrainJobStatus
+from trainwright.api.trainjob import COMPLETE, FAILED, SUSPENDED, ElasticStatus, JobStatus, TrainJob, TrainJobStatus
+from trainwright.pipeline.elasticity import said_of
 from trainwright.pipeline.errors import PipelineError, RuntimeNotSupported, WorkloadLost, WorkloadUnknown
 from trainwright.pipeline.reasons.reason import reason_of_end, reason_of_problem
 from trainwright.pipeline.workload import WorkloadStatus
@@ -48,12 +49,14 @@ def status(
     workload_plugin: str = "",
     problem: PipelineError | str | None = None,
     explanation: str = "",
+    elastic: ElasticStatus | None = None,
 ) -> StatusUpdate:
     """Fold what is known into the status.
 
     `workload_uid` is the workload's, where there is one; `workload_plugin` is who built it, if that must be
     remembered; `problem` is why this pass could not write what it wanted, in words for the user; `explanation` is why
-    the workload failed or does not run, where somebody has looked at its pods (`reasons`).
+    the workload failed or does not run, where somebody has looked at its pods (`reasons`); `elastic` counts the nodes
+    of an elastic job.
     """
     old = job.status or TrainJobStatus()
     conditions = list(old.conditions or ())
@@ -72,7 +75,7 @@ def status(
     remaining = _remaining(job, conditions, now)
     if remaining is not None and remaining < 0:
         _set(conditions, _condition(FAILED, "True", DEADLINE_EXCEEDED, "TrainJob exceeded its active deadline", now))
-    state, message = _summary(job, workload, conditions, problem, explanation)
+    state, message = _summary(job, workload, conditions, problem, explanation, elastic)
     folded = TrainJobStatus(
         conditions=conditions or None,
         jobs_status=jobs_status or None,
@@ -82,6 +85,7 @@ def status(
         runtime_revision=old.runtime_revision or runtime_revision or None,
         workload_uid=workload_uid or old.workload_uid,
         workload_plugin=workload_plugin or old.workload_plugin,
+        elastic=elastic or old.elastic,
     )
     return StatusUpdate(
         status=folded,
@@ -108,6 +112,7 @@ def _summary(
     conditions: list[Condition],
     problem: PipelineError | str | None,
     explanation: str,
+    elastic: ElasticStatus | None,
 ) -> tuple[str, str]:
     """What `kubectl get trainjob` shows: one word, and one sentence that says what is going on or what to do."""
     for type in (COMPLETE, FAILED):
@@ -117,6 +122,8 @@ def _summary(
     if isinstance(problem, WorkloadUnknown) and job.status is not None and job.status.state:
         return job.status.state, _said_of_problem(job, problem)  # nobody knows better
     started = workload is not None and any(item.ready or item.succeeded for item in workload.jobs)
+    trains = elastic is not None and elastic.ready_nodes >= elastic.min_nodes
+    started = started or trains
     if problem is not None:
         state = "Running" if started else "Suspended" if job.is_suspended else "Pending"
         return state, _said_of_problem(job, problem)
@@ -125,6 +132,9 @@ def _summary(
     if workload is None:
         return "Pending", "waiting for the workload to be created"
     said = explanation or workload.message or _progress(workload.jobs, workload.restarts)
+    if elastic is not None and elastic.ready_nodes:
+        short = elastic.ready_nodes < elastic.wanted_nodes and explanation
+        said = f"{said_of(elastic)}: {explanation}" if short else said_of(elastic)
     return ("Running" if started else "Pending"), said
 
 

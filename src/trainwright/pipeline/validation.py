@@ -7,6 +7,7 @@ means is for the caller to find.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainwright.api.runtime import TorchPolicy, TrainingRuntime
@@ -54,7 +55,7 @@ def validate_trainjob(
     verdict = Verdict([], [])
     if runtime.is_cluster_scoped and runtime.metadata.label(SUPPORT_LABEL) == "deprecated":
         verdict.warnings.append(f'Referenced ClusterTrainingRuntime "{runtime.metadata.name}" {DEPRECATION_POLICY}')
-    verdict.warnings.extend(_older_spellings(job, runtime))
+    verdict.warnings.extend(_older_spellings(job))
     verdict.errors.extend(_annotation_faults(job, old))
     try:
         info = make_info(job, runtime, observed)
@@ -91,6 +92,7 @@ def validate_runtime(runtime: TrainingRuntime, *, is_update: bool = False) -> Ve
     if runtime.is_cluster_scoped and not is_update and runtime.metadata.label(SUPPORT_LABEL) == "deprecated":
         verdict.warnings.append(f'ClusterTrainingRuntime "{name}" {DEPRECATION_POLICY}')
     verdict.warnings.extend(_older_runtime_spellings(runtime))
+    verdict.errors.extend(_elastic_faults(runtime))
     template = runtime.spec.template if runtime.spec else None
     jobs: list[Json] = ((template.spec if template else None) or {}).get("replicatedJobs") or []
     for index, job in enumerate(jobs):
@@ -129,16 +131,13 @@ def _annotation_faults(job: TrainJob, old: TrainJob | None) -> list[FieldError]:
     return faults
 
 
-def _older_spellings(job: TrainJob, runtime: TrainingRuntime) -> list[str]:
+def _older_spellings(job: TrainJob) -> list[str]:
     warnings = []
     if _annotation(job) is not None:
         warnings.append(
             "spec.trainer.numProcPerNode as a word is an older spelling and still works; the modern one is a number, "
             "or leaving it out, which means auto"
         )
-    torch = _torch(runtime)
-    if torch is not None and torch.elastic_policy is not None:
-        warnings.append("spec.mlPolicy.torch.elasticPolicy of the runtime has no effect yet")
     return warnings
 
 
@@ -150,9 +149,23 @@ def _older_runtime_spellings(runtime: TrainingRuntime) -> list[str]:
             "spec.mlPolicy.torch.numProcPerNode is an older spelling and still works; the modern one is "
             "spec.trainer.numProcPerNode of the TrainJob"
         )
-    if torch is not None and torch.elastic_policy is not None:
-        warnings.append("spec.mlPolicy.torch.elasticPolicy has no effect yet")
     return warnings
+
+
+def _elastic_faults(runtime: TrainingRuntime) -> Iterator[FieldError]:
+    """The limits of an elastic runtime: at least one node, and no more than the most."""
+    torch = _torch(runtime)
+    policy = torch.elastic_policy if torch is not None else None
+    if policy is None:
+        return
+    at = "spec.mlPolicy.torch.elasticPolicy"
+    for name, value, least in (
+        ("minNodes", policy.min_nodes, 1),
+        ("maxNodes", policy.max_nodes, policy.min_nodes or 1),
+        ("maxRestarts", policy.max_restarts, 0),
+    ):
+        if value is not None and value < least:
+            yield invalid(f"{at}.{name}", value, f"must be at least {least}")
 
 
 def _torch(runtime: TrainingRuntime) -> TorchPolicy | None:

@@ -15,6 +15,7 @@ import msgspec
 from trainwright.api.metadata import Condition, ObjectMeta, PartialObjectMetadata
 from trainwright.api.resources import Resource
 from trainwright.api.trainjob import COMPLETE, FAILED, JobStatus
+from trainwright.pipeline.elasticity import NodeRange
 from trainwright.pipeline.ownership import BUILT_BY_US
 from trainwright.schema.jsonobject import Json
 
@@ -47,6 +48,8 @@ class Watch(msgspec.Struct, frozen=True):
     """An object of this kind can be a TrainJob's workload; `decode`d, it is what the plugin's `status` gets."""
     label_selector: str = BUILT_BY_US
     """Which objects to watch; empty for all. Every object that a build makes carries the default's label."""
+    part_of: str = ""
+    """Objects of this kind are made by the workload's own controller: this label of theirs names the workload."""
 
     def is_of(self, api_version: str, kind: str) -> bool:
         return self.resource.kind == kind and self.resource.api_version == api_version
@@ -73,6 +76,11 @@ class WorkloadStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     pods: str = ""
     """The label selector of its pods. With it, the operator can say why they fail or wait."""
+
+    node_range: NodeRange | None = None
+    """Between how many nodes it may be scaled while it runs; None when it may not."""
+    node_pods: str = ""
+    """The label selector of its nodes' pods, where it may be scaled."""
 
     @property
     def is_finished(self) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,10 +72,10 @@ async def stamp_of(world: World, name: str) -> str | None:
     return next((it["value"] for it in container.get("env", ()) if it["name"] == "STAMP"), None)
 
 
-def watched() -> set[str]:
-    """What is being watched at this moment."""
+def watched() -> Counter[str]:
+    """How many watches there are of each kind at this moment."""
     names = (task.get_name() for task in asyncio.all_tasks())
-    return {name.removeprefix("watch ") for name in names if name.startswith("watch ")}
+    return Counter(name.removeprefix("watch ") for name in names if name.startswith("watch "))
 
 
 async def test_a_file_that_comes_changes_and_goes_serves_the_next_job(tmp_path: Path) -> None:
@@ -170,12 +171,12 @@ def plain(name: str) -> Json:
 
 async def test_the_watch_of_a_plugin_that_comes_later_is_started_and_ends_with_it(tmp_path: Path) -> None:
     async with world_of(tmp_path) as world:
-        assert "jobs.batch" not in watched()
+        assert watched()["jobs.batch"] == 1, "those of elastic jobs"
         file = drop(PLAINJOB, tmp_path)
         await until(world, lambda: plugins(world))
         await world.add(TRAIN_JOBS, plain("plain"))
         await world.settle(1)
-        assert "jobs.batch" in watched()
+        assert watched()["jobs.batch"] == 2
         assert world.find(JOBS, "plain") is not None
         assert world.find_job_set("plain") is None
         await world.finish_job("plain")
@@ -184,8 +185,8 @@ async def test_the_watch_of_a_plugin_that_comes_later_is_started_and_ends_with_i
         file.unlink()
         await until(world, lambda: not plugins(world))
         await world.settle(1)
-        assert "jobs.batch" not in watched()
-        assert {"jobsets.jobset.x-k8s.io", "trainjobs.trainer.kubeflow.org"} <= watched()
+        assert watched()["jobs.batch"] == 1
+        assert {"jobsets.jobset.x-k8s.io", "trainjobs.trainer.kubeflow.org"} <= watched().keys()
 
 
 async def test_a_status_that_raises_is_named_by_its_job_alone_until_the_file_is_mended(tmp_path: Path) -> None:

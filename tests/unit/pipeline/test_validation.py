@@ -338,18 +338,45 @@ def test_deprecated_runtimes_warn_and_opted_out_ones_are_not_judged() -> None:
 
 
 def test_older_spellings_are_taken_with_a_warning() -> None:
-    elastic = runtime(policy={"torch": {"elasticPolicy": {"minNodes": 1}}})
-    warnings = judge(trainjob(podTemplateOverrides=[{"targetJobs": []}], labels={"a": "b"}), elastic).warnings
-    assert [text.split(" ")[0] for text in warnings] == [
-        "spec.mlPolicy.torch.elasticPolicy",
-        "spec.podTemplateOverrides",
-        "spec.labels",
-    ]
+    warnings = judge(trainjob(podTemplateOverrides=[{"targetJobs": []}], labels={"a": "b"}), runtime()).warnings
+    assert [text.split(" ")[0] for text in warnings] == ["spec.podTemplateOverrides", "spec.labels"]
 
 
 def test_older_spellings_of_a_runtime_are_taken_with_a_warning() -> None:
     older = runtime(policy={"torch": {"numProcPerNode": "auto", "elasticPolicy": {}}})
-    assert [text.split(" ")[0] for text in validate_runtime(older).warnings] == [
-        "spec.mlPolicy.torch.numProcPerNode",
-        "spec.mlPolicy.torch.elasticPolicy",
-    ]
+    (warning,) = validate_runtime(older).warnings
+    assert warning.startswith("spec.mlPolicy.torch.numProcPerNode")
+
+
+METRICS = [
+    {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}
+]
+
+
+def test_an_elastic_policy_has_an_effect_and_no_warning() -> None:
+    policy = {"minNodes": 2, "maxNodes": 4, "maxRestarts": 1, "metrics": METRICS}
+    elastic = runtime(policy={"torch": {"elasticPolicy": policy}})
+    assert validate_runtime(elastic) == ([], [])
+    assert judge(trainjob(trainer={"numNodes": 3}), elastic) == ([], [])
+    assert judge(trainjob(), elastic) == ([], [])
+
+
+@pytest.mark.parametrize("nodes", [1, 5])
+def test_an_elastic_job_begins_within_its_limits(nodes: int) -> None:
+    elastic = runtime(policy={"torch": {"elasticPolicy": {"minNodes": 2, "maxNodes": 4}}})
+    (fault,) = judge(trainjob(trainer={"numNodes": nodes}), elastic).errors
+    assert fault.field == "spec.trainer.numNodes"
+    assert "must be between 2 and 4, as spec.mlPolicy.torch.elasticPolicy of the runtime says" in str(fault)
+
+
+def test_the_limits_of_an_elastic_runtime_make_sense() -> None:
+    wrong = runtime(policy={"torch": {"elasticPolicy": {"minNodes": 4, "maxNodes": 2, "maxRestarts": -1}}})
+    faults = [fault.field.rpartition(".")[2] for fault in validate_runtime(wrong).errors]
+    assert faults == ["maxNodes", "maxRestarts"]
+
+
+def test_an_elastic_job_cannot_set_what_torchrun_meets_by() -> None:
+    elastic = runtime(policy={"torch": {"elasticPolicy": {}}})
+    job = trainjob(trainer={"env": [{"name": "PET_RDZV_ID", "value": "x"}, {"name": "PET_RDZV_CONF", "value": "y"}]})
+    (fault,) = judge(job, elastic).errors
+    assert "[PET_RDZV_ID]" in str(fault)

@@ -127,3 +127,70 @@ def test_torchtune_gets_the_recipe_that_fits(args: list[str], trainer: dict[str,
 def test_the_model_is_read_off_the_runtimes_name() -> None:
     assert tune([], "torchtune-qwen2.5-1.5b", **ONE)[-1] == "qwen2_5/1.5B_full_single_device"
     assert tune([], "something", **ONE)[-1] == "_full_single_device"
+
+
+METRICS = [
+    {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}
+]
+
+
+def elastic(**policy: Any) -> dict[str, Any]:
+    return {"torch": {"elasticPolicy": policy}}
+
+
+def test_an_elastic_job_meets_at_node_0_and_may_change_its_nodes() -> None:
+    made = jobset(trainjob(), runtime(policy=elastic(minNodes=2, maxNodes=4, maxRestarts=5)))
+    variables = env(made)
+    assert variables["PET_NNODES"] == "2:4"
+    assert variables["PET_RDZV_BACKEND"] == "c10d"
+    assert variables["PET_RDZV_ENDPOINT"] == "tj-node-0-0.tj:29500"
+    assert variables["PET_RDZV_ID"] == "tj"
+    assert variables["PET_MAX_RESTARTS"] == "5"
+    assert variables["PET_LOCAL_ADDR"] == "status.podIP"
+    assert variables["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] == "1"
+    assert not variables.keys() & {"PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NODE_RANK"}
+    assert made["metadata"]["annotations"]["trainwright.dev/elastic"] == "2:4"
+    [node] = made["spec"]["replicatedJobs"]
+    assert node["template"]["spec"]["parallelism"] == node["template"]["spec"]["completions"] == 2
+
+
+def test_a_lost_node_of_an_elastic_job_is_replaced() -> None:
+    node = job_of_runtime()
+    node["template"]["spec"]["backoffLimit"] = 0
+    made = jobset(trainjob({"numNodes": 3}), runtime(node, policy=elastic(maxNodes=4)))
+    spec = made["spec"]["replicatedJobs"][0]["template"]["spec"]
+    assert "backoffLimit" not in spec
+    assert (spec["backoffLimitPerIndex"], spec["maxFailedIndexes"]) == (3, 0)
+    assert spec["successPolicy"] == {"rules": [{"succeededIndexes": "0"}]}
+    assert spec["podFailurePolicy"]["rules"][0]["action"] == "Ignore"
+    assert pods(made)["restartPolicy"] == "Never"
+    assert spec["parallelism"] == 3
+
+
+def test_what_the_runtime_says_of_single_nodes_stays() -> None:
+    node = job_of_runtime()
+    node["template"]["spec"] |= {"backoffLimitPerIndex": 9, "successPolicy": {"rules": [{"succeededCount": 1}]}}
+    spec = jobset(trainjob(), runtime(node, policy=elastic()))["spec"]["replicatedJobs"][0]["template"]["spec"]
+    assert (spec["backoffLimitPerIndex"], spec.get("maxFailedIndexes")) == (9, None)
+    assert spec["successPolicy"] == {"rules": [{"succeededCount": 1}]}
+
+
+def test_a_gang_of_an_elastic_job_asks_for_the_fewest_nodes() -> None:
+    of = runtime(policy=elastic(minNodes=2, maxNodes=4), gang={"coscheduling": {}})
+    made = {it.object["kind"]: it.object for it in plan(trainjob({"numNodes": 4}), of).objects}
+    assert made["PodGroup"]["spec"]["minMember"] == 2
+    assert made["JobSet"]["spec"]["replicatedJobs"][0]["template"]["spec"]["parallelism"] == 4
+
+
+def test_metrics_make_an_autoscaler_of_the_trainjob() -> None:
+    of = runtime(policy=elastic(minNodes=2, maxNodes=4, metrics=METRICS))
+    made = {it.object["kind"]: it.object for it in plan(trainjob(), of).objects}
+    assert made["HorizontalPodAutoscaler"]["spec"] == {
+        "scaleTargetRef": {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "tj"},
+        "minReplicas": 2,
+        "maxReplicas": 4,
+        "metrics": METRICS,
+    }
+    assert "HorizontalPodAutoscaler" not in {
+        it.object["kind"] for it in plan(trainjob(), runtime(policy=elastic())).objects
+    }

@@ -21,7 +21,9 @@ class Group(NamedTuple):
 
 GROUPS = (
     Group(
-        "TrainJobs", "jobs", ("run", "get", "describe", "why", "logs", "events", "wait", "suspend", "resume", "delete")
+        "TrainJobs",
+        "jobs",
+        ("run", "get", "describe", "why", "logs", "events", "wait", "suspend", "resume", "scale", "delete"),
     ),
     Group("One rank", "ranks", ("top", "exec", "cp", "port-forward")),
     Group("This machine", "machine", ("up", "down", "status", "runs", "backup", "restore", "doctor")),

@@ -127,6 +127,13 @@ def _suspend(parser: Arguments) -> None:
     flags.target(parser)
 
 
+def _scale(parser: Arguments) -> None:
+    parser.add_argument("name", help="the TrainJob; its runtime has an elasticPolicy")
+    parser.add_argument("--nodes", type=flags.positive, required=True, metavar="N", help="number of nodes from now on")
+    flags.quiet(parser)
+    flags.target(parser)
+
+
 def _delete(parser: Arguments) -> None:
     _jobs(parser)
     parser.add_argument("--all", dest="every", action="store_true", help="all of the namespace; asks first")
@@ -245,6 +252,17 @@ COMMANDS = (
         _suspend,
         "jobs.suspend:resume",
         (Example("trainwright resume mnist", "its pods start again"),),
+    ),
+    Command(
+        "scale",
+        "change the number of nodes of an elastic TrainJob while it trains",
+        _scale,
+        "jobs.scale:scale",
+        (
+            Example(
+                "trainwright scale mnist --nodes 4", "nodes join or leave; the others go on from the last checkpoint"
+            ),
+        ),
     ),
     Command(
         "delete",

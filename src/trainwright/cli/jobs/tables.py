@@ -77,7 +77,7 @@ def _jobs(seen: Seen, *, wide: bool) -> Table:
                 name_of(job),
                 phase.name,
                 str(((job.get("spec") or {}).get("runtimeRef") or {}).get("name") or ""),
-                *((_nodes(job), f"{running}/{expected_pods(jobset) if jobset else 0}") if wide else ()),
+                *((_nodes(job), f"{running}/{expected_pods(job, jobset) if jobset else 0}") if wide else ()),
                 age_of(job),
                 *(((job["metadata"].get("annotations") or {}).get(RUN) or "",) if wide else ()),
                 progress_of(job),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from trainwright.api.phases import Phase as Phase
 from trainwright.api.phases import condition as condition
 from trainwright.api.phases import name_of as name_of
-from trainwright.api.wellknown import REPLICATED_JOB
+from trainwright.api.wellknown import ELASTIC, REPLICATED_JOB
 from trainwright.pipeline.reasons import Evidence, reason_of
 from trainwright.pipeline.reasons.evidence import label_of as label_of
 from trainwright.pipeline.reasons.evidence import phase_name as phase_name
@@ -35,13 +35,16 @@ def phase_of(job: Json, jobset: Json | None, pods: list[Json], now: float = 0.0)
         return Phase("Suspended", reason.message if reason else "suspended by spec.suspend")
     if jobset is None:
         return Phase("Pending", reason.message if reason else "waiting for the operator to build its JobSet")
+    elastic = (job.get("status") or {}).get("elastic")
+    if elastic and said and elastic["readyNodes"] >= elastic["minNodes"]:
+        return Phase("Running", said)
     if reason is not None and not any(phase_name(pod) == "Failed" for pod in pods):
         return Phase("Running" if reason.code in GOES_ON else "Pending", reason.message)
-    return _phase_of_pods(jobset, pods)
+    return _phase_of_pods(job, jobset, pods)
 
 
-def _phase_of_pods(jobset: Json, pods: list[Json]) -> Phase:
-    expected = expected_pods(jobset)
+def _phase_of_pods(job: Json, jobset: Json, pods: list[Json]) -> Phase:
+    expected = expected_pods(job, jobset)
     if not pods:
         return Phase("Pending", "waiting for the JobSet controller to create its jobs and pods")
     for pod in sorted(pods, key=name_of):
@@ -58,10 +61,16 @@ def _phase_of_pods(jobset: Json, pods: list[Json]) -> Phase:
     return Phase("Running", f"{len(running)} of {_count(expected, 'pod')} running{tail}")
 
 
-def expected_pods(jobset: Json) -> int:
+def expected_pods(job: Json, jobset: Json) -> int:
+    """The pods of the JobSet; of an elastic TrainJob's nodes, as many as it asks for now."""
     total = 0
-    for job in jobset["spec"].get("replicatedJobs", []):
-        total += int(job.get("replicas", 1)) * int(job["template"]["spec"].get("parallelism", 1))
+    elastic = (job.get("status") or {}).get("elastic")
+    for replicated in jobset["spec"].get("replicatedJobs", []):
+        template = replicated["template"]
+        pods = int(template["spec"].get("parallelism", 1))
+        if elastic and ELASTIC in ((template.get("metadata") or {}).get("labels") or {}):
+            pods = int(elastic["wantedNodes"])
+        total += int(replicated.get("replicas", 1)) * pods
     return total
 
 

@@ -3,21 +3,26 @@
 Gives each pod its host name, turns the template into the JobSet, and reports what became of it. A JobSet that
 Kubeflow Trainer made is reported like one of ours, which is why all JobSets are watched, not only labelled ones.
 
-The operator's role needs, in `jobset.x-k8s.io`: create, delete, get, list, patch and watch of `jobsets`.
+An elastic job is scaled through its JobSet where JobSet lets it be changed (its feature gate ElasticJobSet), else by
+the Job of its nodes: JobSet v0.12 with the gate off makes Jobs from its template and leaves running ones alone.
+
+The operator's role needs, in `jobset.x-k8s.io`: create, delete, get, list, patch and watch of `jobsets`. The operator's
+role needs, in `batch`: list, patch and watch of `jobs`. It sees those of elastic jobs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from trainwright.api.metadata import Condition, ObjectMeta
-from trainwright.api.resources import JOB_SETS
+from trainwright.api.resources import JOB_SETS, JOBS
 from trainwright.api.trainjob import JobStatus, TrainJob
-from trainwright.api.wellknown import JOBSET_NAME
+from trainwright.api.wellknown import ELASTIC, JOBSET_NAME, REPLICATED_JOB
 from trainwright.pipeline.coverage import covers
+from trainwright.pipeline.elasticity import NodeRange, Nodes, Resize
 from trainwright.pipeline.info import Info
 from trainwright.pipeline.plan import Apply
 from trainwright.pipeline.podset import DATASET_INITIALIZER, MODEL_INITIALIZER, PodSet
@@ -60,6 +65,23 @@ class StoredJobSet(msgspec.Struct, frozen=True, gc=False):
     status: JobSetStatus = JobSetStatus()
 
 
+class JobSpec(msgspec.Struct, frozen=True, gc=False):
+    parallelism: int | None = None
+
+
+class JobCounts(msgspec.Struct, frozen=True, gc=False):
+    active: int | None = None
+    ready: int | None = None
+
+
+class StoredJob(msgspec.Struct, frozen=True, gc=False):
+    """The Job of an elastic job's nodes."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: JobSpec = JobSpec()
+    status: JobCounts = JobCounts()
+
+
 class Endpoints:
     """The host names of a pod set, made one by one as they are asked for."""
 
@@ -94,6 +116,8 @@ class JobSet:
         if info.annotations:
             metadata["annotations"] = dict(info.annotations)
         info.trace.follow(jobset)
+        if info.node_range is not None:
+            metadata.setdefault("annotations", {})[ELASTIC] = str(info.node_range)
         if (seconds := spec.pop("ttlSecondsAfterFinished", None)) is not None:
             metadata.setdefault("annotations", {})[LIFETIME_ANNOTATION] = str(seconds)
         info.trace.mark(Origin(PLUGIN, self.name, "build"))
@@ -109,6 +133,7 @@ class JobSet:
 
     def watches(self) -> Iterator[Watch]:
         yield Watch(JOB_SETS, StoredJobSet, workload=True, label_selector="")
+        yield Watch(JOBS, StoredJob, label_selector=f"{ELASTIC}=true", part_of=JOBSET_NAME)
 
     def status(self, job: TrainJob, workload: StoredJobSet) -> WorkloadStatus:
         jobs = workload.status.replicated_jobs_status or []
@@ -122,7 +147,28 @@ class JobSet:
             mend=_lifetime_taken_over(workload.spec.ttl_seconds_after_finished),
             restarts=workload.status.restarts,
             pods=f"{JOBSET_NAME}={workload.metadata.name}",
+            node_range=NodeRange.parse(workload.metadata.annotation(ELASTIC)),
+            node_pods=f"{JOBSET_NAME}={workload.metadata.name},{ELASTIC}=true",
         )
+
+    def nodes(self, part: StoredJob) -> Nodes:
+        wanted = part.spec.parallelism
+        return Nodes(1 if wanted is None else wanted, part.status.active or 0, part.status.ready or 0)
+
+    def resize(self, workload: Json, parts: Sequence[StoredJob], nodes: int) -> Iterator[Resize]:
+        """The JobSet, where its template has another number; else, or where JobSet refuses, the Jobs."""
+        names = {part.metadata.label(REPLICATED_JOB) for part in parts}
+        operations: list[Json] = []
+        for index, item in enumerate((workload.get("spec") or {}).get("replicatedJobs") or ()):
+            if item.get("name") in names and PodSet(item).count != nodes:
+                operations += _count_at(f"/spec/replicatedJobs/{index}/template/spec", nodes)
+        if operations:
+            uid = {"op": "test", "path": "/metadata/uid", "value": workload["metadata"]["uid"]}
+            yield Resize(JOB_SETS, str(workload["metadata"]["name"]), [uid, *operations])
+        jobs = [part for part in parts if self.nodes(part).wanted != nodes]
+        for part in jobs[:1]:
+            uid = {"op": "test", "path": "/metadata/uid", "value": part.metadata.uid}
+            yield Resize(JOBS, part.metadata.name, [uid, *_count_at("/spec", nodes)])
 
     def validate(self, info: Info, job: TrainJob, old: TrainJob | None) -> Iterator[FieldError | str]:
         initializer = info.job_spec.initializer
@@ -131,6 +177,10 @@ class JobSet:
         if initializer is not None and initializer.model is not None:
             yield from _initializer_faults(info, MODEL_INITIALIZER, "modelConfig")
         yield from validate_overrides(info, job, old)
+
+
+def _count_at(path: str, nodes: int) -> list[Json]:
+    return [{"op": "add", "path": f"{path}/{field}", "value": nodes} for field in ("parallelism", "completions")]
 
 
 def _lifetime_taken_over(seconds: int | None) -> Json | None:

@@ -1,17 +1,23 @@
-"""PyTorch: PET_* variables for torchrun, and torchtune's command line."""
+"""PyTorch: PET_* variables for torchrun, elastic training, and torchtune's command line.
+
+The operator's role needs, in `autoscaling`: create, get, list, patch and watch of `horizontalpodautoscalers`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainwright.api.resources import HORIZONTAL_POD_AUTOSCALERS
 from trainwright.api.runtime import EnvInjectionTarget
 from trainwright.api.trainjob import TrainJob
 from trainwright.api.wellknown import PORT_FLAGS, PORT_VARIABLES
 from trainwright.pipeline.errors import TemplateInvalid
 from trainwright.pipeline.info import TRAINER_PORT, Info
+from trainwright.pipeline.plan import Apply, Repair
 from trainwright.pipeline.podset import COMPLETION_INDEX, Container, PodSet, env_from_field, env_var
 from trainwright.pipeline.typed import invalid_value, json_of, reserved_env
-from trainwright.plugins.torch import torchtune
+from trainwright.pipeline.workload import Watch
+from trainwright.plugins.torch import elastic, torchtune
 from trainwright.schema.errors import FieldError, invalid
 
 RESERVED = ("PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT")
@@ -33,9 +39,10 @@ class Torch:
             return
         if info.trainer is not None:
             info.set_num_nodes(info.trainer)
+            self._make_elastic(info, info.trainer)
         processes = processes_per_node(info)
         cluster = [
-            env_var("PET_NNODES", str(info.trainer.count if info.trainer else 1)),
+            env_var("PET_NNODES", str(info.node_range or (info.trainer.count if info.trainer else 1))),
             env_var("PET_NPROC_PER_NODE", str(processes)),
             env_from_field("PET_NODE_RANK", COMPLETION_INDEX),
         ]
@@ -43,6 +50,9 @@ class Torch:
             env_var("PET_MASTER_ADDR", info.first_node),
             env_var("PET_MASTER_PORT", str(TRAINER_PORT)),
         ]
+        if info.node_range is not None:  # the rendezvous gives the ranks, and the address of the first
+            del cluster[-1]
+            master = elastic.variables(info)
         if (container := info.trainer_container) is not None:
             info.set_trainer_env(container)
             container.set_env(*cluster)
@@ -51,12 +61,29 @@ class Torch:
             else:
                 container.set_env(*master)
             container.set_ports({"containerPort": TRAINER_PORT})
-            _declare_ports(info.trainer)
+            _declare_ports(info, info.trainer)
         for target, name, found in _injection_targets(info):
             if found is None:
                 raise TemplateInvalid(_missing(target, name))
             found.set_env(*cluster, *master)
-            _declare_ports(info.pod_set(target.job_name))
+            _declare_ports(info, info.pod_set(target.job_name))
+
+    def _make_elastic(self, info: Info, nodes: PodSet) -> None:
+        limits = elastic.node_range(info)
+        if limits is None:
+            return
+        if info.trainer_spec.num_nodes is None:
+            nodes.count = limits.minimum
+        info.node_range, nodes.least = limits, limits.minimum
+        elastic.set_failure_policy(info, nodes)
+
+    def build(self, info: Info, job: TrainJob) -> Iterator[Apply]:
+        autoscaler = elastic.autoscaler(info)
+        if autoscaler is not None:
+            yield Apply(autoscaler, repair=Repair.CHANGED)
+
+    def watches(self) -> Iterator[Watch]:
+        yield Watch(HORIZONTAL_POD_AUTOSCALERS)
 
     def validate(self, info: Info, job: TrainJob, old: TrainJob | None) -> Iterator[FieldError]:
         if info.ml_policy.torch is None:
@@ -66,7 +93,9 @@ class Torch:
                 yield invalid_value(
                     "spec.runtimeRef", json_of(target, "trainer.EnvInjectionTarget"), _missing(target, name)
                 )
-        yield from reserved_env(info, RESERVED)
+        is_elastic = elastic.policy_of(info) is not None
+        yield from reserved_env(info, (*RESERVED, *elastic.RESERVED) if is_elastic else RESERVED)
+        yield from elastic.faults(info)
         processes = info.num_proc_per_node
         if isinstance(processes, str) and processes not in WORDS:
             detail = f"must have an int value or [{' '.join(WORDS)}]"
@@ -101,9 +130,10 @@ def _injection_targets(info: Info) -> Iterator[tuple[EnvInjectionTarget, str, Co
             yield target, name, pod_set.any_container(name) if pod_set is not None else None
 
 
-def _declare_ports(pod_set: PodSet | None) -> None:
+def _declare_ports(info: Info, pod_set: PodSet | None) -> None:
     if pod_set is not None:
-        pod_set.add_to_pod_annotation(PORT_VARIABLES, *MEETING_PORT)
+        elastic_port = () if info.node_range is None else (elastic.RENDEZVOUS_PORT,)
+        pod_set.add_to_pod_annotation(PORT_VARIABLES, *MEETING_PORT, *elastic_port)
         pod_set.add_to_pod_annotation(PORT_FLAGS, *MEETING_PORT_FLAGS)
 
 

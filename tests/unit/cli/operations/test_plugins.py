@@ -54,7 +54,10 @@ def test_built_in_plugins_are_listed_in_their_order(capsys: pytest.CaptureFixtur
     assert [row["order"] for row in rows.values()] == list(range(1, len(rows) + 1))
     assert {row["origin"] for row in rows.values()} == {"built-in"}
     assert rows["JobSet"]["points"] == ["sync_template", "build", "validate", "status", "watches"]
-    assert rows["JobSet"]["watches"] == [{"resource": "jobsets.jobset.x-k8s.io", "workload": True}]
+    assert rows["JobSet"]["watches"] == [
+        {"resource": "jobsets.jobset.x-k8s.io", "workload": True},
+        {"resource": "jobs.batch", "workload": False},
+    ]
     assert "TrainJobStatus" in rows
 
 

@@ -275,3 +275,18 @@ def test_no_index_ever_has_two_pods_by_our_doing(
     assert not set(created) & busy
     assert not (decision.create and decision.delete)
     assert not (suspended and created)
+
+
+def test_an_elastic_job_that_shrinks_deletes_the_last_indexes() -> None:
+    spec = {**INDEXED, "completions": 2, "parallelism": 2}
+    there = [pod(index) for index in range(4)]
+    decision = decide(job(**spec), there, NOW)
+    assert sorted(doomed.name for doomed in decision.delete) == sorted(pod.name for pod in there[2:])
+    assert decision.create == []
+    assert decision.status["active"] == 2
+
+
+def test_an_elastic_job_that_ended_leaves_no_pod_beyond_its_indexes() -> None:
+    there = [pod(0, "Succeeded"), pod(1, "Succeeded"), pod(2)]
+    decision = decide(job(**INDEXED), there, NOW)
+    assert [doomed.name for doomed in decision.delete] == [there[2].name]

@@ -41,6 +41,7 @@ demo: setup-torch ## train a 2-node x 2-process PyTorch model on this machine
 	@$(BIN)/trainwright run examples/torch-ddp/trainjob.yaml --dir build/demo
 	@echo
 	@echo "That was one TrainJob of 2 nodes with 2 processes each; what it left is in build/demo/runs. What to do next:"
+	@echo "  $(BIN)/trainwright ui --dir build/demo             its curves, logs and timeline as a page in your browser"
 	@echo "  $(BIN)/trainwright runs --dir build/demo           what ran here, and how it ended"
 	@echo "  $(BIN)/trainwright run train.py --nodes 2          your own script, from its own directory (docs/run.md)"
 	@echo "  $(BIN)/trainwright up --detach                     a local cluster that stays, for kubectl and the Kubeflow SDK"
@@ -108,6 +109,19 @@ $(VENV)/initializers.ready: $(VENV)/dev.ready requirements/initializers-test.txt
 
 test-initializers: $(VENV)/initializers.ready ## the initializers with hf:// and s3://, which `make test` leaves out
 	$(PYTEST) $(OPTIONS) tests/unit/initializers tests/initializers
+
+$(VENV)/browser.ready: $(VENV)/dev.ready requirements/browser.txt
+	@echo "== a driver for Chromium into $(VENV), and Chromium itself if it is not there (Debian's package)"
+	@$(INSTALL) $(BIN)/python -r requirements/browser.txt
+	@command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core)
+	@touch $@
+
+.PHONY: test-browser screenshots
+test-browser: $(VENV)/browser.ready ## the live page in a real Chromium; installs Debian's chromium if there is none
+	$(PYTEST) --timeout 180 $(OPTIONS) tests/browser
+
+screenshots: $(VENV)/browser.ready ## take the pictures of docs/ui from the live page of a real cluster
+	PYTHONPATH=tools:tests $(BIN)/python tools/screenshots.py
 
 $(VENV)-%/ready: $(BIN)/uv requirements/%.txt
 	@echo "== $* into $(VENV)-$*"
@@ -190,7 +204,7 @@ requirements: $(BIN)/uv ## pin the requirements anew, with hashes and without an
 	$(PIN) pyproject.toml -o requirements/runtime.txt
 	$(PIN) --extra dev pyproject.toml -o requirements/dev.txt
 	$(PIN) --extra initializers pyproject.toml -o requirements/initializers.txt
-	for name in bootstrap build torch sdk initializers-test examples docs training mpich intelmpi; do $(PIN) requirements/$$name.in -o requirements/$$name.txt; done
+	for name in bootstrap build torch sdk initializers-test browser examples docs training mpich intelmpi; do $(PIN) requirements/$$name.in -o requirements/$$name.txt; done
 
 clean: ## remove the environment and caches
 	rm -rf $(VENV) $(VENV)-sdk $(VENV)-training $(VENV)-mpich $(VENV)-intelmpi $(VENV)-examples $(VENV)-docs build dist .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -31,6 +31,7 @@ Files, in the order a TrainJob meets them:
     observation   which object is the workload, and which plugin reports it
     status        WorkloadStatus → TrainJob.status
     provenance    who set which field
+    explanation   every field of the rendered objects with its origin
     typed         values inside messages, as the reference prints them
 """
 

@@ -9,6 +9,7 @@
       logs/POD.UID/CONTAINER/RESTART.log[.N]   its output, in CRI's line format
       output/                     $TRAINWRIGHT_OUTPUT
       environment.json            0600, the caller's environment; removed when the run ends
+      surroundings.json           its Python, packages and names of variables, for comparisons
       following                   locked while a `trainwright run` follows the run
     STATE/runs/deleted.jsonl      which runs were deleted, when and why
     STATE/settings.toml           [runs] limit = "10GB", days = 90

@@ -26,9 +26,9 @@ GROUPS = (
         ("run", "get", "describe", "why", "logs", "events", "wait", "suspend", "resume", "scale", "delete"),
     ),
     Group("One rank", "ranks", ("top", "exec", "cp", "port-forward")),
-    Group("This machine", "machine", ("up", "down", "status", "runs", "backup", "restore", "doctor")),
+    Group("This machine", "machine", ("up", "down", "status", "ui", "runs", "backup", "restore", "doctor")),
     Group("Files", "files", ("render", "validate", "explain", "diff", "init", "convert")),
-    Group("For operators and shells", "operations", ("plugins", "initialize", "operator", "completion")),
+    Group("For operators and shells", "operations", ("plugins", "initialize", "operator", "dashboard", "completion")),
 )
 
 

@@ -24,6 +24,16 @@ def _up(parser: Arguments) -> None:
     parser.add_argument(
         "--api-only", action="store_true", help="start only the API server with its CRDs: no operator, no pods"
     )
+    parser.add_argument("--ui", action="store_true", help="serve the live page too, and say where it is")
+
+
+def _ui(parser: Arguments) -> None:
+    parser.add_argument(
+        "--port", type=flags.port, default=0, help="the page's port (default: the last one, or a free one)"
+    )
+    parser.add_argument("--no-open", action="store_true", help="do not open it in a browser")
+    parser.add_argument("--read-only", action="store_true", help="show only: no suspend, resume or delete")
+    flags.target(parser)
 
 
 def _down(parser: Arguments) -> None:
@@ -79,6 +89,7 @@ COMMANDS = (
             Example("trainwright up --detach", "start it in the background"),
             Example("trainwright up", "start it here, until Ctrl-C"),
             Example("trainwright up --nodes 2", "show this machine as two nodes, each with half of it"),
+            Example("trainwright up --detach --ui", "with the live page"),
         ),
     ),
     Command(
@@ -98,6 +109,17 @@ COMMANDS = (
         "machine.up:status",
         (Example("trainwright status", "is it up, and where is its kubeconfig?"),),
         codes=((1, "no local cluster is running"),),
+    ),
+    Command(
+        "ui",
+        "open a live page of TrainJobs, curves, logs and the history of runs; needs no cluster",
+        _ui,
+        "machine.ui:ui",
+        (
+            Example("trainwright ui", "the local cluster, and the runs that are kept here"),
+            Example("trainwright ui --context prod --read-only", "a cluster, with the rights of that context"),
+            Example("trainwright ui --no-open --port 8088", "say where it is, for a browser elsewhere through ssh -L"),
+        ),
     ),
     Command(
         "runs",

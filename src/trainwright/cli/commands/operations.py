@@ -34,6 +34,32 @@ def _operator(parser: Arguments) -> None:
     )
 
 
+def _dashboard(parser: Arguments) -> None:
+    parser.add_argument(
+        "--kubeconfig",
+        dest="config",
+        type=Path,
+        metavar="FILE",
+        help="where the API server is (default: as for pods)",
+    )
+    parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig (default: its current one)")
+    parser.add_argument("--host", default="", metavar="ADDRESS", help="listen there only (default: on all interfaces)")
+    parser.add_argument("--port", type=flags.port, default=8080, help="listen there (default: 8080)")
+    parser.add_argument(
+        "--allowed-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name under which browsers reach it, such as the ingress's; may be repeated",
+    )
+    parser.add_argument(
+        "--allow-changes", action="store_true", help="let viewers suspend, resume and delete what their tokens may"
+    )
+    parser.add_argument("--name", default="", help="what the page calls this cluster")
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="serve HTTPS with this certificate")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="and this key")
+
+
 def _initialize(parser: Arguments) -> None:
     parser.add_argument("step", choices=("dataset", "model"), help="what it is: decides the variables' meaning")
     parser.add_argument(
@@ -81,6 +107,13 @@ COMMANDS = (
         _operator,
         "operations.operate:operate",
         (Example("trainwright operator --config config.yaml --context prod", "on the cluster of that context"),),
+    ),
+    Command(
+        "dashboard",
+        "serve the live page in a cluster: every viewer with the rights of an own token",
+        _dashboard,
+        "operations.dashboard:dashboard",
+        (Example("trainwright dashboard --allowed-host train.example.com", "behind an ingress of that name"),),
     ),
     Command(
         "completion",

@@ -11,40 +11,18 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
 
 from trainwright.cli.failure import Failure
 from trainwright.cli.files.documents import Document
 from trainwright.cli.files.offline import Offline
-from trainwright.cli.files.origins import Field, PlacedOrigin, Tree, describe
+from trainwright.cli.files.origins import Tree
 from trainwright.cli.files.render import admitted_job, check_runtime, plan_of
-from trainwright.pipeline.provenance import (
-    DEFAULT,
-    OVERRIDE,
-    PATCH,
-    PLUGIN,
-    RUNTIME,
-    TRAIN_JOB,
-    Origin,
-    Setting,
-    Trace,
-    leaves,
-    scalars,
-)
-from trainwright.pipeline.sparse import sparse
+from trainwright.pipeline.explanation import Explained, Field, PlacedOrigin, describe, explained, trace_defaults
+from trainwright.pipeline.provenance import DEFAULT, OVERRIDE, PATCH, RUNTIME, TRAIN_JOB, Origin, Trace
 from trainwright.schema.jsonobject import Json
 
 WIDE = 120
 """Columns of a screen on which origins have room beside their fields."""
-
-
-class Explained(NamedTuple):
-    """One rendered object."""
-
-    title: str
-    fields: list[Field]
-    removed: list[Field]
-    """A field that one layer set and a later one removed; `origin` is the later one."""
 
 
 def explain(
@@ -62,10 +40,10 @@ def explain(
         raise Failure(f"{', '.join(files)}: no TrainJob to explain")
     for document in offline.runtimes:
         check_runtime(offline, document)
-    explained = [item for document in offline.train_jobs for item in explain_job(offline, document)]
-    chosen = [narrowed for item in explained if (narrowed := _under(item, path))]
+    found = [item for document in offline.train_jobs for item in explain_job(offline, document)]
+    chosen = [narrowed for item in found if (narrowed := _under(item, path))]
     if not chosen:
-        titles = ", ".join(item.title for item in explained)
+        titles = ", ".join(item.title for item in found)
         raise Failure(f"no rendered field at {path}; the objects are {titles}")
     if output == "json":
         sys.stdout.write(json.dumps([_as_json(item) for item in chosen], indent=2, ensure_ascii=False) + "\n")
@@ -83,34 +61,10 @@ def explain_job(offline: Offline, document: Document) -> Iterator[Explained]:
     runtime = offline.find_runtime(job.spec.runtime_ref, job.metadata.namespace)
     assert runtime is not None  # admission has found it
     trace = Trace()
-    _trace_defaults(trace, runtime, offline.answer_runtime(runtime).value)
+    trace_defaults(trace, runtime.value, offline.answer_runtime(runtime).value)
     plan = plan_of(offline, job, document, trace)
     sources = _Sources(document, runtime)
-    for intention, plugin in zip(plan.objects, plan.built_by, strict=True):
-        obj = intention.object
-        title = f"{obj['kind']}/{obj['metadata']['name']}"
-        if trace.follows(obj):
-            yield Explained(title, list(_traced(obj, trace, sources)), list(_removed(trace, sources)))
-        else:
-            yield Explained(title, list(_built(obj, plugin, sources)), [])
-
-
-def _trace_defaults(trace: Trace, runtime: Document, admitted: Json) -> None:
-    """Tells the fields that the runtime's author wrote from those that the schema defaulted."""
-    written, defaulted = _template(runtime.value), _template(admitted)
-    trace.follow(written)
-    trace.mark(Origin(RUNTIME, runtime.name, "spec.template"), written)
-    trace.follow(defaulted)
-    trace.mark(Origin(DEFAULT, runtime.kind))
-
-
-def _template(runtime: Json) -> Json:
-    template = (runtime.get("spec") or {}).get("template") or {}
-    metadata = template.get("metadata") or {}
-    return {
-        "metadata": {"labels": metadata.get("labels") or {}, "annotations": metadata.get("annotations") or {}},
-        "spec": sparse(template.get("spec") or {}),
-    }
+    yield from explained(plan, trace, sources.of, sources.job.name)
 
 
 class _Sources:
@@ -135,46 +89,6 @@ class _Sources:
 
 def _in(document: Document, origin: Origin, inner: str) -> PlacedOrigin:
     return PlacedOrigin(*origin, document.file, document.line(origin.field + inner))
-
-
-def _traced(obj: Json, trace: Trace, sources: _Sources) -> Iterator[Field]:
-    for path, leaf in leaves(obj):
-        *lost, last = trace.settings(path)
-        identity = _identity(path)
-        for place, value in scalars(leaf.value, leaf.place):
-            inner = place[len(leaf.place) :]
-            yield Field(place, identity + inner, value, sources.of(last.origin, inner), _lost(lost, sources))
-
-
-def _lost(settings: Sequence[Setting], sources: _Sources) -> list[tuple[Any, PlacedOrigin]]:
-    return [(setting.value, sources.of(setting.origin)) for setting in settings if setting.value not in (None, {}, [])]
-
-
-def _removed(trace: Trace, sources: _Sources) -> Iterator[Field]:
-    for path, (*before, last) in trace.removed():
-        if values := _lost(before, sources):
-            identity = _identity(path)
-            yield Field(identity, identity, None, sources.of(last.origin), values)
-
-
-def _built(obj: Json, plugin: str, sources: _Sources) -> Iterator[Field]:
-    """An object made by one plugin; what makes it the TrainJob's comes from there."""
-    for path, leaf in leaves(obj):
-        origin = Origin(PLUGIN, plugin, "build")
-        if path[0] == "metadata" and path[1] != "name":  # what makes it the TrainJob's
-            field = "metadata.namespace" if path[1] == "namespace" else "metadata.name"
-            origin = Origin(TRAIN_JOB, sources.job.name, field)
-        for place, value in scalars(leaf.value, leaf.place):
-            yield Field(place, _identity(path) + place[len(leaf.place) :], value, sources.of(origin), [])
-
-
-def _identity(path: Sequence[str]) -> str:
-    text = ""
-    for step in path:
-        bracketed = step.startswith("[")
-        plain = not bracketed and "." not in step and "/" not in step
-        text += step if bracketed else f".{step}" if plain and text else step if plain else f"[{step}]"
-    return text
 
 
 def _under(item: Explained, path: str | None) -> Explained | None:

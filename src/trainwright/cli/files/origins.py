@@ -1,53 +1,14 @@
-"""Origins as text: each origin as a phrase, and an object as a tree with the phrases beside its fields."""
+"""Origins as text: an object as a tree with the phrases beside its fields."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from trainwright.cli.files.documents import steps
-from trainwright.pipeline.provenance import DEFAULT, OVERRIDE, PATCH, PLUGIN, RUNTIME, TRAIN_JOB
+from trainwright.pipeline.explanation import Field, describe
 
 _COLUMN = 72
-
-
-class PlacedOrigin(NamedTuple):
-    """An origin, with its file and line if it has them."""
-
-    layer: str
-    name: str
-    field: str
-    file: str
-    line: int
-
-
-class Field(NamedTuple):
-    """One scalar of a rendered object."""
-
-    path: str
-    identity: str
-    """The path with the names of list items in place of their positions."""
-    value: Any
-    origin: PlacedOrigin
-    lost: list[tuple[Any, PlacedOrigin]]
-
-
-def describe(source: PlacedOrigin) -> str:
-    """`TrainJob spec.trainer.image (job.yaml:12)`."""
-    place = f" ({source.file}:{source.line})" if source.file else ""
-    if source.layer == RUNTIME:
-        return f"runtime {source.name} {source.file}:{source.line}"
-    if source.layer == TRAIN_JOB:
-        return f"TrainJob {source.field}{place}"
-    if source.layer == OVERRIDE:
-        return f"override {source.field}{place}"
-    if source.layer == PATCH:
-        return f"patch by {source.name}{place}"
-    if source.layer == PLUGIN:
-        return f"plugin {source.name} ({source.field})"
-    if source.layer == DEFAULT:
-        return f"default of {source.field or source.name}" if source.name or source.field else "default"
-    return source.layer
 
 
 class Tree:

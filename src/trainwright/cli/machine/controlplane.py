@@ -31,6 +31,7 @@ import signal
 import ssl
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -81,14 +82,14 @@ class _Stopped(Exception):
     """The control plane was asked to end."""
 
 
-def serve(cluster: ClusterDirectory, *, port: int, api_only: bool, ready: Callable[[], None]) -> None:
+def serve(cluster: ClusterDirectory, *, port: int, api_only: bool, ready: Callable[[], None], ui: bool = False) -> None:
     """Runs the control plane of a directory until SIGTERM or SIGINT. `ready` is called when a TrainJob can be
     created.
     """
     raise_descriptor_limit()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve_api(cluster, port, ready) if api_only else _serve(cluster, port, ready))
+            runner.run(_serve_api(cluster, port, ready) if api_only else _serve(cluster, port, ready, ui=ui))
     except (StoreError, ControllerFailed) as error:
         raise Failure(str(error)) from error
     except StatusError as error:
@@ -104,7 +105,7 @@ async def _serve_api(cluster: ClusterDirectory, port: int, ready: Callable[[], N
         await stopped.wait()
 
 
-async def _serve(cluster: ClusterDirectory, port: int, ready: Callable[[], None]) -> None:
+async def _serve(cluster: ClusterDirectory, port: int, ready: Callable[[], None], *, ui: bool) -> None:
     stopped = _stop_signal()
     directory = cluster.path / "operator"
     directory.mkdir(mode=0o700, exist_ok=True)
@@ -131,13 +132,21 @@ async def _serve(cluster: ClusterDirectory, port: int, ready: Callable[[], None]
                 )
                 recorder = Recorder(client, RunsHome(cluster.path))
                 upkeep = asyncio.create_task(keep_up(cluster, client), name="upkeep")
-                async with admission:
+                async with admission, _page(cluster) if ui else nullcontext():
                     try:
                         await _run(operator, workloads, node, recorder, ready, stopped)
                     finally:
                         upkeep.cancel()
                     await recorder.finish()
                     await node.end_pods()
+
+
+def _page(cluster: ClusterDirectory) -> AbstractAsyncContextManager[object]:
+    """The live page, as a client of the API server like any other."""
+    from trainwright.cli.clusters.target import Target
+    from trainwright.cli.machine.ui import listening, page_of
+
+    return page_of(Target(cluster, flag=cluster.flag()), listening(cluster, 0), may_change=True)
 
 
 def _stop_signal() -> asyncio.Event:
@@ -258,6 +267,7 @@ def main() -> int:
     parser.add_argument("--dir", type=Path, required=True)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--api-only", action="store_true")
+    parser.add_argument("--ui", action="store_true")
     parser.add_argument("--ready-fd", type=int, required=True)
     flags = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -270,7 +280,7 @@ def main() -> int:
     cluster = ClusterDirectory(flags.dir)
     try:
         with cluster.held():
-            serve(cluster, port=flags.port, api_only=flags.api_only, ready=lambda: tell(READY))
+            serve(cluster, port=flags.port, api_only=flags.api_only, ready=lambda: tell(READY), ui=flags.ui)
     except Failure as failure:
         if answer.closed:
             raise

@@ -23,13 +23,15 @@ START_SECONDS = 60.0
 STOP_SECONDS = 60.0
 
 
-def up(directory: Path, port: int, detach: bool, api_only: bool, nodes: str | None = None) -> int:
+def up(directory: Path, port: int, detach: bool, api_only: bool, nodes: str | None = None, ui: bool = False) -> int:
     cluster = ClusterDirectory(directory)
     if nodes is not None:
         _show_as(cluster, nodes)
     if detach:
-        pid = start(cluster, port=port, api_only=api_only)
+        pid = start(cluster, port=port, api_only=api_only, ui=ui)
         print(f"The local cluster is up (pid {pid}). Use it with:\n\n  export KUBECONFIG={cluster.kubeconfig}\n")
+        if ui:
+            _say_where(cluster)
         return 0
     from trainwright.cli.machine.controlplane import serve
 
@@ -38,12 +40,21 @@ def up(directory: Path, port: int, detach: bool, api_only: bool, nodes: str | No
             f"The local cluster is up; Ctrl-C ends it. Use it with:\n\n  export KUBECONFIG={cluster.kubeconfig}\n",
             flush=True,
         )
+        if ui:
+            _say_where(cluster)
 
     check_system()
     cluster.create()
     with cluster.held():
-        serve(cluster, port=port, api_only=api_only, ready=announce)
+        serve(cluster, port=port, api_only=api_only, ready=announce, ui=ui)
     return 0
+
+
+def _say_where(cluster: ClusterDirectory) -> None:
+    """Where the page is that the control plane serves."""
+    from trainwright.cli.machine.ui import announcement, kept_port
+
+    print(announcement(cluster, kept_port(cluster), until="`trainwright down`"), flush=True)
 
 
 def _show_as(cluster: ClusterDirectory, nodes: str) -> None:
@@ -59,14 +70,14 @@ def _show_as(cluster: ClusterDirectory, nodes: str) -> None:
     keep(cluster.path, shapes)
 
 
-def start(cluster: ClusterDirectory, *, port: int = 0, api_only: bool = False) -> int:
+def start(cluster: ClusterDirectory, *, port: int = 0, api_only: bool = False, ui: bool = False) -> int:
     """Starts a detached control plane and returns its pid when a TrainJob can be created."""
-    starting = begin(cluster, port=port, api_only=api_only)
+    starting = begin(cluster, port=port, api_only=api_only, ui=ui)
     starting.wait()
     return starting.pid
 
 
-def begin(cluster: ClusterDirectory, *, port: int = 0, api_only: bool = False) -> Starting:
+def begin(cluster: ClusterDirectory, *, port: int = 0, api_only: bool = False, ui: bool = False) -> Starting:
     """Starts a detached control plane and returns at once."""
     check_system()
     cluster.create()
@@ -83,7 +94,7 @@ def begin(cluster: ClusterDirectory, *, port: int = 0, api_only: bool = False) -
         "--port",
         str(port),
     ]
-    command += ["--ready-fd", str(writer), *(["--api-only"] if api_only else [])]
+    command += ["--ready-fd", str(writer), *(["--api-only"] if api_only else []), *(["--ui"] if ui else [])]
     cluster.rotate_log()
     with cluster.log_file.open("ab") as log:
         process = subprocess.Popen(

@@ -7,38 +7,13 @@ the reason, and the exit code is 1.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import msgspec
 
 from trainwright.cli.console.terminal import Terminal
 from trainwright.cli.files.configured import plugins_of
-from trainwright.pipeline.framework import EXTENSION_POINTS, Framework
-from trainwright.plugins.found import Found, Place
-from trainwright.plugins.registry import Loaded
-
-ON, DISABLED, BROKEN, MISSING = "on", "disabled", "broken", "missing"
-
-
-class Watched(msgspec.Struct, frozen=True):
-    """A kind that a plugin's objects live in."""
-
-    resource: str
-    workload: bool
-
-
-class Row(msgspec.Struct, frozen=True):
-    """One plugin, or what should have been one."""
-
-    name: str
-    state: str
-    origin: str = ""
-    where: str = ""
-    order: int | None = None
-    """Its place among those that are on, from 1."""
-    points: tuple[str, ...] = ()
-    watches: tuple[Watched, ...] = ()
-    why: str = ""
+from trainwright.plugins.found import Place
+from trainwright.plugins.listing import BROKEN, Row, rows_of
 
 
 def plugins(config: str | None, feature_gates: str | None, output: str) -> int:
@@ -48,33 +23,6 @@ def plugins(config: str | None, feature_gates: str | None, output: str) -> int:
     else:
         _show(rows)
     return 1 if any(row.state == BROKEN for row in rows) else 0
-
-
-def rows_of(loaded: Loaded) -> Iterator[Row]:
-    """Those that are on, in order; then those that are off, broken, or named and not there."""
-    found = {it.name: it for it in loaded.found}
-    order = [plugin.name for plugin in loaded.framework.plugins]
-    for name in (*order, *(name for name in found if name not in order)):
-        yield _row(found[name], order)
-    for fault in loaded.broken:
-        yield Row(fault.name, BROKEN, fault.place.value, fault.where, why=fault.why)
-    for name in loaded.missing:
-        yield Row(name, MISSING, why="the configuration names it, and no plugin has the name")
-
-
-def _row(it: Found, order: list[str]) -> Row:
-    alone = Framework([it.plugin])  # for its watches, though it be disabled
-    failed = alone.unwatchable.get(it.name)
-    return Row(
-        it.name,
-        BROKEN if failed else ON if it.name in order else DISABLED,
-        it.place.value,
-        it.where,
-        order.index(it.name) + 1 if it.name in order else None,
-        tuple(point for point, protocol in EXTENSION_POINTS.items() if isinstance(it.plugin, protocol)),
-        tuple(Watched(named.watch.resource.group_resource, named.watch.workload) for named in alone.watches),
-        str(failed or ""),
-    )
 
 
 def _show(rows: list[Row]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -33,6 +34,7 @@ class Recording:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._home = RunsHome(target.directory.path)
+        self._surroundings: tuple[str, Mapping[str, str] | None] = ("", None)
 
     def begin(self, prepared: Prepared, *, source: str) -> None:
         """Makes the run's home, before its TrainJob is created."""
@@ -57,6 +59,7 @@ class Recording:
             origin="run",
             pid=os.getpid(),
         )
+        self._surroundings = prepared.python, prepared.environment
         self._target.directory.create()
         try:
             self._home.create(record, environment=prepared.environment)
@@ -71,6 +74,7 @@ class Recording:
         when nobody waits for it.
         """
         from trainwright.cli.console.output import to_yaml
+        from trainwright.runs.surroundings import Surroundings
 
         if not self._target.is_local:
             uid = job["metadata"]["uid"]
@@ -78,7 +82,9 @@ class Recording:
                 submission.run, lambda record: msgspec.structs.replace(record, uid=uid, state=State.PENDING)
             )
         text = to_yaml([discreet(item) for item in submission.documents])
-        files.replace(self._home.of(submission.run).trainjob, text.encode())
+        run = self._home.of(submission.run)
+        files.replace(run.trainjob, text.encode())
+        Surroundings.of(*self._surroundings).write(run)
 
     def refused(self, run: str, why: str) -> None:
         """The TrainJob was not created. Where even its name was refused, no record was begun."""

@@ -20,6 +20,7 @@ Files:
     logs         what a container's lines say; logcauses has the expressions, tracebacks the exceptions
     quiet        hangs and stragglers
     ranks        which rank printed a line
+    sentences    what a job does, or waits for, as one sentence
     table        all causes, for the troubleshooting page
 
 The names below are what others use.

@@ -1,0 +1,47 @@
+"""The files of the page, read once, compressed once, and named by what is in them (ETag)."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from pathlib import Path
+from typing import NamedTuple
+
+STATIC = Path(__file__).parent / "static"
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+class Asset(NamedTuple):
+    content_type: str
+    plain: bytes
+    compressed: bytes
+    tag: str
+
+
+class Assets:
+    """By path, such as `/static/app.js`."""
+
+    def __init__(self, directory: Path = STATIC) -> None:
+        self._found: dict[str, Asset] = {}
+        for file in sorted(directory.rglob("*")):
+            if file.suffix in TYPES:
+                plain = file.read_bytes()
+                tag = f'"{hashlib.sha256(plain).hexdigest()[:16]}"'
+                path = f"/static/{file.relative_to(directory).as_posix()}"
+                self._found[path] = Asset(TYPES[file.suffix], plain, gzip.compress(plain, 9, mtime=0), tag)
+
+    def get(self, path: str) -> Asset | None:
+        return self._found.get(path)
+
+    @property
+    def page(self) -> Asset:
+        return self._found["/static/index.html"]
+
+    @property
+    def compressed_size(self) -> int:
+        return sum(len(asset.compressed) for asset in self._found.values())

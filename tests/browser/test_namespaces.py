@@ -19,7 +19,7 @@ from selfcheck.leftovers import Processes
 from trainwright.schema.jsonobject import Json
 from trainwright.testing.controlplane import RealControlPlane
 
-VIEWER = Path(__file__).resolve().parents[2] / "manifests" / "dashboard" / "viewer.yaml"
+VIEWER = Path(__file__).resolve().parents[2] / "manifests" / "components" / "dashboard" / "viewer.yaml"
 
 
 class BuiltPrograms:

@@ -164,8 +164,9 @@ async def _answer(handler: Callable[[Asked], Awaitable[Any]], asked: Asked) -> R
         return answered(await handler(asked), 200, JSON)
     except (Missing, NotFound, BrokenRecord) as error:
         return failed(404, str(error))
-    except Unauthorized as error:
-        return failed(401, str(error))
+    except Unauthorized as error:  # a viewer's token has ended; one's own kubeconfig is not the page's to ask for
+        again = {"door": asked.door} if asked.door == "token" else {}
+        return answered({"error": str(error), **again}, 401, JSON)
     except Forbidden as error:
         return failed(403, str(error))
     except answers.Unwise as error:

@@ -19,6 +19,7 @@ from trainwright.installation.values import COMPONENTS
 from trainwright.schema.jsonobject import Json
 
 MANAGER = "kubeflow-trainer-controller-manager"
+PAGE = "trainwright-dashboard"
 CONFIG = "kubeflow-trainer-config"
 CONFIG_FILE = "controller_manager_config.yaml"
 POD = ("spec", "template", "spec")
@@ -55,6 +56,11 @@ PLACES: tuple[tuple[str, str, tuple[str, ...], Any], ...] = (
     ("ServiceMonitor", MANAGER, ("spec", "endpoints", "0", "interval"), Chosen("serviceMonitor.interval")),
     ("PrometheusRule", MANAGER, ("metadata", "labels"), Chosen("prometheusRule.labels", optional=True)),
     ("ConfigMap", "kubeflow-trainer-dashboard", ("metadata", "labels"), Chosen("grafanaDashboard.labels")),
+    ("Deployment", PAGE, (*CONTAINER, "image"), Composed("{}:{}", ("image.repository", "image.tag"))),
+    ("Deployment", PAGE, (*CONTAINER, "imagePullPolicy"), Chosen("image.pullPolicy", optional=True)),
+    ("Deployment", PAGE, (*CONTAINER, "args", "-"), Splice("dashboard.args")),
+    ("Deployment", PAGE, (*CONTAINER, "resources"), Chosen("dashboard.resources")),
+    ("Deployment", PAGE, (*POD, "imagePullSecrets"), Chosen("imagePullSecrets", optional=True)),
 )
 
 

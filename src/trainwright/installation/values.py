@@ -34,6 +34,7 @@ COMPONENTS = {
     "serviceMonitor.enabled": "service-monitor",
     "prometheusRule.enabled": "prometheus-rule",
     "grafanaDashboard.enabled": "grafana-dashboard",
+    "dashboard.enabled": "dashboard",
 }
 """Switches, and the component of kustomize that each of them is."""
 
@@ -123,6 +124,14 @@ def options() -> tuple[Option, ...]:
         Option("prometheusRule.labels", "What your Prometheus selects.", TEXTS, {}),
         _switch("grafanaDashboard.enabled"),
         Option("grafanaDashboard.labels", "What Grafana's sidecar looks for.", TEXTS, {"grafana_dashboard": "1"}),
+        _switch("dashboard.enabled"),
+        Option("dashboard.args", "Such as [--allowed-host=train.example.com, --allow-changes].", texts, []),
+        Option(
+            "dashboard.resources",
+            "",
+            OBJECT,
+            {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
+        ),
     )
 
 

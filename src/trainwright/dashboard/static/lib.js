@@ -20,7 +20,7 @@ export async function api(path, body, method = body === undefined ? "GET" : "POS
     throw new Failed(0, { error: "The page's server does not answer. Is trainwright ui still running?" });
   }
   const value = await answer.json().catch(() => ({}));
-  if (!answer.ok) { if (answer.status === 401) signal("signin", value); throw new Failed(answer.status, value); }
+  if (!answer.ok) { if (value.door) signal("signin", value); throw new Failed(answer.status, value); }
   return value;
 }
 

@@ -33,6 +33,7 @@ export function Jobs({ me, namespace, onNamespace }) {
   const [state, setState] = useState("");
   const [sort, setSort] = useState(() => recall("sort", ["age", 1]));
   const [at, setAt] = useState(-1);
+  const latest = useRef({});  // keys may come faster than the page is drawn
   const now = useNow(1000);
   const phone = useMedia("(max-width: 720px)");
   const height = phone ? 118 : 52;
@@ -51,8 +52,10 @@ export function Jobs({ me, namespace, onNamespace }) {
   const spaces = useMemo(() => [...new Set(listed.map((row) => row.namespace))].sort(), [listed]);
   const many = spaces.length > 1;
 
+  latest.current = { shown, at, height };
   useEffect(() => {
     const key = (event) => {
+      const { shown, at, height } = latest.current;
       if (event.key === "/" && !event.target.closest("input")) { event.preventDefault(); search.current?.focus(); return; }
       if (event.target.closest("input") && event.key === "Escape") { setFilter(""); event.target.blur(); return; }
       if (event.target.closest("input, select, dialog, button")) return;
@@ -60,6 +63,7 @@ export function Jobs({ me, namespace, onNamespace }) {
       if (step) {
         event.preventDefault();
         const next = Math.max(0, Math.min(shown.length - 1, at + step));
+        latest.current.at = next;
         setAt(next);
         const top = body.current.getBoundingClientRect().top + scrollY + next * height;
         if (top < scrollY + 160 || top > scrollY + innerHeight - 120) scrollTo(0, top - innerHeight / 2);
@@ -67,7 +71,7 @@ export function Jobs({ me, namespace, onNamespace }) {
     };
     addEventListener("keydown", key);
     return () => removeEventListener("keydown", key);
-  }, [shown, at, height]);
+  }, []);
 
   // Who may not list all namespaces begins with the own one.
   useEffect(() => { if (failure && !namespace && me.namespace) onNamespace(me.namespace); }, [failure, namespace]);

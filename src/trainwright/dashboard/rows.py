@@ -60,7 +60,8 @@ def phase_by_status(job: Json) -> Phase:
 
 def nodes_of(job: Json, jobset: Json | None) -> int | None:
     """How many nodes it asks for; those of its JobSet where the TrainJob leaves it to the runtime."""
-    asked = ((job.get("spec") or {}).get("trainer") or {}).get("numNodes")
+    elastic = (job.get("status") or {}).get("elastic") or {}
+    asked = elastic.get("wantedNodes") or ((job.get("spec") or {}).get("trainer") or {}).get("numNodes")
     if asked is not None:
         return int(asked)
     if jobset is None:
@@ -69,7 +70,7 @@ def nodes_of(job: Json, jobset: Json | None) -> int | None:
         if replicated.get("name") == "node":
             inner = (replicated.get("template") or {}).get("spec") or {}
             return int(replicated.get("replicas") or 1) * int(inner.get("parallelism") or 1)
-    return expected_pods(jobset)
+    return expected_pods(job, jobset)
 
 
 def percent_of(percent: int | None, step: str | None, total: str | None) -> float | None:

@@ -12,11 +12,12 @@ from typing import Any
 
 import msgspec
 
-from trainwright.client import Client, ClientError, NotFound
+from trainwright.client import Client, ClientError, NotFound, Unreachable
 from trainwright.client import Expired as ExpiredError
 from trainwright.client.errors import ApiError, DecodeError, Forbidden, not_served
 from trainwright.clock import Clock
 from trainwright.controlloop import watching
+from trainwright.controlloop.outage import Outage
 from trainwright.controlloop.source import Source
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,9 @@ class Informer:
         self._jitter = jitter
         self._decoder = msgspec.json.Decoder(source.decode)
         self._told: str | None = None  # the last failure that was logged: each is logged once
+        self._outage = Outage.of(client)
+        self._unreachable = False  # the last request found no server
+        self._expired = False  # the last failure was a version that is too old
         self._forbidden = False  # the last request was forbidden; a watch that opens shows that this is over
 
     async def run(self) -> None:
@@ -51,7 +55,10 @@ class Informer:
                     if state.absent:  # without the type there are no objects, and there will be no list to wait for
                         self._source.publish(self._source.store.replace(()))
                         self._source.synced(trouble=not_served(self._source.resource.group_resource))
-                    await self._clock.sleep(seconds)
+                    if self._unreachable:
+                        await self._outage.wait(self._clock, self, seconds)
+                    else:
+                        await self._clock.sleep(seconds)
                     state = self._step(state, watching.Elapsed())
 
     def _step(self, state: watching.State, happened: watching.Input) -> watching.State:
@@ -74,6 +81,7 @@ class Informer:
         except ClientError as error:
             return self._failure(error)
         self._told = None
+        self._is_reached()
         deltas = source.store.replace(objects)
         source.listed(found.resource_version)
         source.publish(deltas)
@@ -97,10 +105,12 @@ class Informer:
                 decode=source.decode,
                 metadata_only=source.metadata_only,
             ) as events:
+                self._is_reached()
                 if self._forbidden:
                     source.troubled("")
                 async for event in events:
                     self._told = None
+                    self._expired = False
                     source.troubled("")
                     delta = None
                     if event.type in ("ADDED", "MODIFIED"):
@@ -113,6 +123,8 @@ class Informer:
                     current = self._step(current, watching.Happened(event.resource_version))
             ended: watching.Input = watching.Ended()
         except ClientError as error:
+            if isinstance(error, ExpiredError) and not self._expired:
+                current = self._step(current, watching.Steady())  # what failed before was something else: no back-off
             ended = self._failure(error)
         if self._clock.now() - opened >= STEADY_SECONDS:
             current = self._step(current, watching.Steady())
@@ -127,7 +139,13 @@ class Informer:
     def _thin(self, thing: Any) -> Any:
         return self._source.thin(thing) if self._source.thin else thing
 
+    def _is_reached(self) -> None:
+        self._unreachable = False
+        self._outage.over()
+
     def _failure(self, error: ClientError) -> watching.Input:
+        self._unreachable = isinstance(error, Unreachable)
+        self._expired = isinstance(error, ExpiredError)
         if isinstance(error, ExpiredError):
             return watching.Expired()
         if isinstance(error, NotFound) and error.is_missing_type:

@@ -4,6 +4,7 @@ In: a real `Transport` and a list of `Rule`s. Out: a `Transport` that fails exac
 request. The effect of each fault on the server:
 
     DropBefore      nothing: the connection broke before the request was sent
+    NoServer        nothing: there is nobody to connect to, or its name is unknown
     DropAfter       the request was carried out, its answer is lost
     Respond         nothing: the server says 409, 422, 429, 500, 503, 504 …
     Delay           the request, later
@@ -24,7 +25,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from trainwright.client.errors import UnknownOutcome
+from trainwright.client.errors import UnknownOutcome, Unreachable
 from trainwright.client.requests import Request
 from trainwright.client.transport import Answer, Stream, Transport
 from trainwright.clock import Clock, SystemClock
@@ -46,6 +47,11 @@ REASONS = {
 
 @dataclass(frozen=True)
 class DropBefore:
+    pass
+
+
+@dataclass(frozen=True)
+class NoServer:
     pass
 
 
@@ -101,7 +107,7 @@ class Crash:
     after: bool = True
 
 
-Fault = DropBefore | DropAfter | Respond | Delay | Double | Freeze | CutStream | ExpireStream | Crash
+Fault = DropBefore | NoServer | DropAfter | Respond | Delay | Double | Freeze | CutStream | ExpireStream | Crash
 
 
 @dataclass
@@ -208,6 +214,8 @@ class FaultyTransport:
         fault = next((rule.fault for rule in self.rules if rule.hits(request)), None)
         if isinstance(fault, DropBefore):
             raise UnknownOutcome(f"{request.path}: the connection broke (injected before the request was sent)")
+        if isinstance(fault, NoServer):
+            raise Unreachable("cannot connect (injected)")
         if isinstance(fault, Crash) and not fault.after:
             await self._die()
         return fault

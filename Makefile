@@ -152,10 +152,23 @@ test-long: setup-torch ## the long counts: hundreds of kills, full fuzzing
 	TRAINWRIGHT_KILL_ROUNDS=500 TRAINWRIGHT_FUZZ=10 $(PYTEST) -rP --timeout 3600 tests/embedded/apiserver
 	TRAINWRIGHT_RUNS=100 $(PYTEST) tests/embedded/test_many_runs.py
 	TRAINWRIGHT_HISTORIES=200 TRAINWRIGHT_TRANSITIONS=2000 TRAINWRIGHT_WATCH_HISTORIES=10000 TRAINWRIGHT_SCHEMA_SHARE=1 \
-	    TRAINWRIGHT_CROWD=5000 TRAINWRIGHT_CHURN=3600 $(PYTEST) -rP --timeout 7200 tests/laws
+	    TRAINWRIGHT_CROWD=5000 TRAINWRIGHT_CHURN=3600 TRAINWRIGHT_OUTAGE_SECONDS=60 $(PYTEST) -rP --timeout 7200 tests/laws
 	TRAINWRIGHT_REVIEWS=1500 $(PYTEST) -rP tests/unit/operator/test_admission_load.py
 	TRAINWRIGHT_STARTERS=1 $(PYTEST) tests/training/test_starters.py
 	$(MAKE) test-workloads
+	$(MAKE) test-kills
+	$(MAKE) test-load
+
+.PHONY: test-kills test-load
+test-load: setup ## 10,000 TrainJobs on a real control plane: created at 400/s, at rest, found again
+	@$(KUBE_PROGRAMS) >/dev/null
+	TRAINWRIGHT_LOAD=10000 $(PYTEST) -rP --timeout 7200 $(OPTIONS) tests/kube/test_operator_load.py
+
+test-kills: setup ## hundreds of kills, freezes and restarts on a real control plane; takes hours
+	@$(KUBE_PROGRAMS) >/dev/null
+	TRAINWRIGHT_SIGKILLS=0 TRAINWRIGHT_SERVER_KILLS=20 TRAINWRIGHT_FREEZES=50 TRAINWRIGHT_RESTARTS=120 TRAINWRIGHT_NAMESPACE_JOBS=500 \
+	    TRAINWRIGHT_FUZZ=10 $(PYTEST) -rP --timeout 7200 $(OPTIONS) tests/kube/test_kills.py tests/kube/test_operator_faults.py \
+	    tests/kube/test_operator_lifecycle.py tests/kube/test_fuzz_compare.py
 
 test-workloads: setup ## JobSet, Job and scheduler beside the real ones, all of it; `make test-kube` runs a tenth
 	@$(KUBE_PROGRAMS) >/dev/null

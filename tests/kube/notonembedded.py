@@ -14,6 +14,7 @@ FILES = {
     "test_jobset_admission_live.py": "it asks JobSet's own webhooks",
     "test_jobset_specs.py": "it brings API servers of its own",
     "test_jobsets_compare.py": "it compares both servers already",
+    "test_kills.py": "it kills kube-apiserver; tests/embedded/test_interruption.py is its like",
     "test_kubectl_compare.py": "it compares both servers already",
     "test_operator_claims.py": "it needs JobSet's webhooks, which this suite's embedded plane does not register",
     "test_operator_reasons.py": "it is about what only a cluster has; tests/embedded/test_reasons.py is its like",

@@ -1,4 +1,8 @@
-"""The operator copes with a second operator, with etcd away, and with a CRD that is not installed yet."""
+"""The operator copes with a second operator, with etcd away, and with a CRD that is not installed yet.
+
+`TRAINWRIGHT_FREEZES` is how often a leader is stopped past its lease (`make test-long`: 50), `TRAINWRIGHT_RESTARTS` how
+often operators are restarted in turn, every five seconds (120, with 200 jobs).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import os
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,15 +18,19 @@ from pathlib import Path
 import pytest
 
 from kube.crds import install_crds
-from kube.installation import NAMESPACE, USER, Installation
+from kube.installation import NAMESPACE, Installation
 from kube.stories import STORIES, TORCH, Story, base, create, jobsets, runtime, trainjob, until_state
 from trainwright.schema.jsonobject import Json
 from trainwright.testing.audit import requests
 from trainwright.testing.controlplane import RealControlPlane
 from trainwright.testing.operators import OperatorInThread
 from trainwright.testing.processes import Process
+from trainwright.testing.watchlog import WatchLog
 from waiting import eventually
 
+FREEZES = int(os.environ.get("TRAINWRIGHT_FREEZES", "1"))
+RESTARTS = int(os.environ.get("TRAINWRIGHT_RESTARTS", "2"))
+FIRST_LEADER = "first-leader"
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/trainer.kubeflow.org"
 
 
@@ -125,10 +134,12 @@ class OperatorProcess:
 
 
 @contextmanager
-def two_processes(plane: RealControlPlane, directory: Path) -> Iterator[tuple[OperatorProcess, OperatorProcess]]:
+def two_processes(
+    plane: RealControlPlane, directory: Path, kubeconfig_of_one: Path | None = None
+) -> Iterator[tuple[OperatorProcess, OperatorProcess]]:
     first, second = Installation(plane, lease_seconds=4), Installation(plane, lease_seconds=4)
     first.install()
-    second.kubeconfig = first.kubeconfig
+    second.kubeconfig = kubeconfig_of_one or first.kubeconfig
     plane.admin.delete_if_there(LEASE)
     # The API server calls the webhooks of the other one: the first will be stopped.
     one, other = OperatorProcess(second, "one", directory), OperatorProcess(first, "other", directory)
@@ -147,30 +158,69 @@ def holder(lease: Json | None) -> str:
     return ((lease or {}).get("spec") or {}).get("holderIdentity") or ""
 
 
+@pytest.mark.timeout(120 + 60 * FREEZES)
 def test_a_leader_that_was_stopped_past_its_lease_writes_nothing_and_ends(
     plane: RealControlPlane, tmp_path: Path
 ) -> None:
     namespace = plane.namespace("leader")
-    with two_processes(plane, tmp_path) as (one, other):
+    with two_processes(plane, tmp_path, plane.user_kubeconfig(FIRST_LEADER, "system:masters")) as (one, other):
         created = until_created(plane, f"{base(namespace)}/trainingruntimes", runtime("it", TORCH))
         assert created == 201
         create_when_possible(plane, namespace, trainjob("first", "it", "hang"))
         until_state(plane.admin, namespace, "Running", "first")
-        os.kill(one.process.pid, signal.SIGSTOP)
-        plane.admin.until(LEASE, lambda lease: holder(lease) == "other", what="the other leads", seconds=30)
-        expired = time.time()
-        create_when_possible(plane, namespace, trainjob("second", "it"))
-        until_state(plane.admin, namespace, "Complete", "second")
-        os.kill(one.process.pid, signal.SIGCONT)
-        eventually("the old leader to end", lambda: not one.process.is_alive(), 5)
-        time.sleep(1)
-        late = [
-            request
-            for request in requests(plane.audit_events(), user=USER)
-            if request.is_write and request.at > expired and request.resource == "leases" and "one" in str(request.sent)
-        ]
-        assert [str(request) for request in late if request.succeeded] == []
-        assert other.process.is_alive()
+        for number in range(FREEZES):
+            begin = plane.audit_position()
+            os.kill(one.process.pid, signal.SIGSTOP)
+            plane.admin.until(LEASE, lambda lease: holder(lease) == "other", what="the other leads", seconds=60)
+            expired = time.time()
+            create_when_possible(plane, namespace, trainjob(f"job-{number}", "it"))
+            until_state(plane.admin, namespace, "Complete", f"job-{number}")
+            os.kill(one.process.pid, signal.SIGCONT)
+            eventually("the old leader to end", lambda: not one.process.is_alive(), 10)
+            late = [
+                request
+                for request in requests(plane.audit_events(begin), user=FIRST_LEADER)
+                if request.is_write and request.at > expired
+            ]
+            assert [str(request) for request in late if request.succeeded] == []
+            assert other.process.is_alive()
+            if number + 1 < FREEZES:
+                lead_again(plane, one, other)
+    print(f"{FREEZES} leaders were stopped past their lease: 0 writes afterwards")
+
+
+def lead_again(plane: RealControlPlane, one: OperatorProcess, other: OperatorProcess) -> None:
+    """The first is started, and the second, which leads, is restarted."""
+    one.process.start()
+    time.sleep(2)
+    other.process.stop()
+    plane.admin.until(LEASE, lambda lease: holder(lease) == "one", what="one leads", seconds=60)
+    other.process.start()
+
+
+@pytest.mark.timeout(300 + 30 * RESTARTS)
+def test_each_job_is_made_once_while_operators_are_restarted_in_turn(plane: RealControlPlane, tmp_path: Path) -> None:
+    namespace = plane.namespace("rolling")
+    jobs = max(6, min(200, 2 * RESTARTS))
+    with WatchLog(plane.admin) as log:
+        with two_processes(plane, tmp_path) as (one, other):
+            assert until_created(plane, f"{base(namespace)}/trainingruntimes", runtime("it", TORCH)) == 201
+            made = 0
+            for turn in range(RESTARTS):
+                for _ in range(-(-jobs // RESTARTS)):
+                    create_when_possible(plane, namespace, trainjob(f"job-{made}", "it"))
+                    made += 1
+                restarted = (one, other)[turn % 2].process
+                restarted.send(signal.SIGTERM)
+                eventually("it ends", lambda process=restarted: not process.is_alive(), 20)  # type: ignore[misc]
+                restarted.start()
+                time.sleep(5)
+            for number in range(made):
+                until_state(plane.admin, namespace, "Complete", f"job-{number}")
+        log.settle()
+    born = Counter(it.name for it in log.changes(namespace) if (it.type, it.kind) == ("ADDED", "JobSet"))
+    assert born == {f"job-{number}": 1 for number in range(made)}
+    print(f"{RESTARTS} restarts, {made} jobs: each has one JobSet and is complete")
 
 
 def exit_code(process: Process, signals: list[signal.Signals]) -> int:

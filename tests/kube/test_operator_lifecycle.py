@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from collections.abc import Iterator
 
@@ -16,6 +17,7 @@ from trainwright.testing.controlplane import RealControlPlane
 from trainwright.testing.rest import Refused
 from waiting import eventually
 
+MANY = int(os.environ.get("TRAINWRIGHT_NAMESPACE_JOBS", "5"))
 MPI_NODES = {**MPI, "mpi": {**MPI["mpi"], "runLauncherAsNode": False}}
 
 
@@ -310,12 +312,30 @@ def test_a_job_deleted_and_made_again_under_its_name_gets_a_jobset_of_its_own(
     assert job_set["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
 
 
+@pytest.mark.timeout(300 + 2 * MANY)
 def test_nothing_is_left_of_a_namespace_that_is_deleted_with_jobs_in_it(plane: RealControlPlane, here: str) -> None:
-    create(plane.admin, here, runtime("it", TORCH), *(trainjob(f"job-{n}", "it", "hang") for n in range(5)))
+    """Five jobs, which run; with `TRAINWRIGHT_NAMESPACE_JOBS` more, whose JobSets are suspended."""
+    running = [trainjob(f"job-{n}", "it", "hang") for n in range(5)]
+    create(plane.admin, here, runtime("it", TORCH), *running)
+    create(plane.admin, here, *(trainjob(f"more-{n}", "it", suspend=True) for n in range(MANY - 5)))
     for number in range(5):
         until_state(plane.admin, here, "Running", f"job-{number}")
+    for number in range(MANY - 5):
+        until_state(plane.admin, here, "Suspended", f"more-{number}")
+    begun = time.monotonic()
     plane.admin.delete(f"/api/v1/namespaces/{here}")
-    plane.admin.until(f"/api/v1/namespaces/{here}", lambda found: found is None, what="namespace gone", seconds=60)
+    seconds = 60 + MANY / 2
+    plane.admin.until(f"/api/v1/namespaces/{here}", lambda found: found is None, what="namespace gone", seconds=seconds)
+    print(f"a namespace with {MANY} jobs was gone after {time.monotonic() - begun:.0f} s")
+
+
+@pytest.mark.parametrize("policy", ["Foreground", "Background"])
+def test_a_deleted_job_takes_its_children_along(plane: RealControlPlane, here: str, policy: str) -> None:
+    create(plane.admin, here, runtime("it", TORCH), trainjob("job", "it", "hang"))
+    until_state(plane.admin, here, "Running")
+    plane.admin.delete(job_path(here), propagationPolicy=policy)
+    plane.admin.until(job_path(here), lambda found: found is None, what="the job gone", seconds=60)
+    plane.admin.until(job_set_path(here), lambda found: found is None, what="its JobSet gone", seconds=60)
 
 
 FOREIGN = {

@@ -332,7 +332,7 @@ def main() -> int:
     shard, of = map(int, flags.shard.split("/"))
     tests, killed = Tests(), 0
     mine = chosen[shard::of]
-    check_unchanged(mine[:: max(1, len(mine) // 5)], tests)
+    check_unchanged(mine[:2], tests)
     with (BUILD / "results.txt").open("a+") as results:
         results.seek(0)
         known = {} if flags.only else dict(line.strip().partition("\t")[::2] for line in results)

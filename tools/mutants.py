@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import json
 import os
 import random
@@ -39,7 +40,7 @@ SOURCES = ROOT / "src" / "trainwright"
 ROOMS = ("controlloop", "pipeline", "operator")
 RECORDED = (*(f"tests/unit/{room}" for room in ROOMS), "tests/unit/plugins", "tests/unit/testing", "tests/conformance")
 PLANS = {"controlloop", "operator"}
-MOST_TEST_SECONDS = 25.0  # of one mutant, as they were recorded
+MOST_TEST_SECONDS = 8.0  # of one mutant, as they were recorded
 CPU_SECONDS, WALL_SECONDS = 90, 400
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -192,7 +193,8 @@ def record() -> None:
 
 
 def _options() -> list[str]:
-    return ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--no-summary", "--timeout=120"]
+    without = ("cacheprovider", "xdist", "unraisableexception", "threadexception")
+    return ["-q", *(f"-pno:{name}" for name in without), "--no-header", "--no-summary", "--timeout=120"]
 
 
 class Tests:
@@ -274,6 +276,7 @@ def _child(mutant: Mutant | None, tests: list[str]) -> None:
             os.dup2(nothing.fileno(), 2)
         import pytest
 
+        gc.disable()  # it ends soon
         if mutant is not None:
             sys.meta_path.insert(0, Mutated(mutant))
         code = int(pytest.main(["-x", *_options(), *tests]))
@@ -332,7 +335,7 @@ def main() -> int:
     shard, of = map(int, flags.shard.split("/"))
     tests, killed = Tests(), 0
     mine = chosen[shard::of]
-    check_unchanged(mine[:2], tests)
+    check_unchanged(mine[:1], tests)
     with (BUILD / "results.txt").open("a+") as results:
         results.seek(0)
         known = {} if flags.only else dict(line.strip().partition("\t")[::2] for line in results)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import subprocess
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from browser.site import Visitor, address_of, key_of
-from commandline import CommandLine
+from commandline import COMMAND, CommandLine
+from selfcheck.leftovers import Processes
+from trainwright.api.resources import TRAIN_JOBS
+from trainwright.client import kubeconfig
+from trainwright.client.client import Client
+from trainwright.schema.jsonobject import Json
 from waiting import eventually
 
 SCRIPT = Path(__file__).with_name("train.py")
@@ -79,10 +87,54 @@ def test_suspend_and_resume_ask_first(cluster: CommandLine, visit: Visit) -> Non
     page.get_by_role("dialog").get_by_role("button", name="Suspend").click()
     page.locator(".head .state.suspended").wait_for()
     assert cluster.parsed("get", "pausing", "-o", "json")["spec"]["suspend"] is True
-    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("button", name="Resume", exact=True).click()
     page.get_by_role("dialog").get_by_role("button", name="Resume").click()
     page.locator(".head .state.running").wait_for()
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     page.get_by_text("There is no TrainJob pausing in default any more.").wait_for()
     assert "the page" in cluster("runs", "describe", "pausing")
+
+
+def test_an_elastic_job_is_scaled_within_its_limits(
+    trainwright: CommandLine, visit: Visit, processes: Processes
+) -> None:
+    """On an API server alone: the operator's part of it, `status.elastic`, is written by the test."""
+    trainwright("up", "--detach", "--api-only")
+    elastic = {"minNodes": 1, "maxNodes": 4, "wantedNodes": 2, "nodes": 2, "readyNodes": 2, "selector": "x=y"}
+    with ThreadPoolExecutor(1) as thread:  # the browser's driver has this thread's event loop
+        thread.submit(lambda: asyncio.run(_make(trainwright, elastic))).result()
+    server = processes.start(
+        [*COMMAND, "ui", "--no-open", "--dir", str(trainwright.directory)], stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdout is not None
+    server.stdout.readline()
+    page = visit(address_of(trainwright.directory), key_of(trainwright.directory)).go("/jobs/default/elastic")
+    page.get_by_role("button", name="Scale").click()
+    nodes = page.get_by_role("dialog").get_by_label("Nodes")
+    nodes.fill("9")
+    page.get_by_role("dialog").get_by_role("button", name="Scale").click()
+    page.get_by_text("trains on 1 to 4 nodes").wait_for()
+    page.get_by_role("button", name="Scale").click()
+    nodes.fill("4")
+    page.get_by_role("dialog").get_by_role("button", name="Scale").click()
+    eventually("it is scaled", lambda: _nodes(trainwright) == 4)
+
+
+async def _make(cluster: CommandLine, elastic: Json) -> None:
+    async with Client.to(kubeconfig.load(cluster.kubeconfig)) as client:
+        spec = {"runtimeRef": {"name": "torch-distributed"}, "trainer": {"numNodes": 2}}
+        job = {
+            "apiVersion": TRAIN_JOBS.api_version,
+            "kind": TRAIN_JOBS.kind,
+            "metadata": {"name": "elastic"},
+            "spec": spec,
+        }
+        await client.create(TRAIN_JOBS, job, "default")
+        await client.patch(
+            TRAIN_JOBS, {"status": {"elastic": elastic}}, name="elastic", namespace="default", subresource="status"
+        )
+
+
+def _nodes(cluster: CommandLine) -> int:
+    return int(cluster.parsed("get", "elastic", "-o", "json")["spec"]["trainer"]["numNodes"])

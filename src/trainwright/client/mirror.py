@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from trainwright.api.resources import Resource
 from trainwright.client.client import Client
-from trainwright.client.errors import ApiError, ClientError, Forbidden, ServerError
+from trainwright.client.errors import ApiError, ClientError, Forbidden, ServerError, Unauthorized
 from trainwright.client.kubeconfig import Connection
 from trainwright.client.requests import Selection
 from trainwright.schema.jsonobject import Json
@@ -57,7 +57,7 @@ class Mirror:
                 async with Client.to(self._connection()) as client:
                     while True:  # a watch that the server ended is opened again after a new list
                         await self._list_and_watch(client)
-            except Forbidden:
+            except (Forbidden, Unauthorized):
                 raise
             except ClientError as error:
                 self.connected = False

@@ -129,9 +129,10 @@ async def act(asked: Asked) -> Json:
     if verb not in actions.VERBS or not (namespace and name and uid):
         raise Unwise("verb, namespace, name and uid say what to do")
     async with asked.viewer.client() as client:
-        change = actions.Change(client, namespace, name, uid, asked.home)
+        nodes = asked.body.get("nodes")
+        change = actions.Change(client, namespace, name, uid, asked.home, nodes if isinstance(nodes, int) else None)
         try:
-            await actions.VERBS[verb][1](change)
+            await actions.VERBS[verb].carry_out(change)
         except actions.Refused as error:
             raise Unwise(str(error)) from None
     return {"ok": True}

@@ -127,49 +127,53 @@ class TokenDoor:
         self._now = now
         self._secret = secrets.token_hex(32)
         self._sessions: dict[str, tuple[Viewer, float]] = {}
-        self._by_token: dict[str, str] = {}
+        """Of tokens that the API server has accepted, by the name in the cookie, with the time of the last request."""
+        self._headers: dict[str, tuple[Viewer, float]] = {}
+        """Of tokens in headers. Nobody has looked at those, so that they cannot push anybody's session out."""
 
     def viewer(self, request: Request) -> Viewer | None:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and token.strip():
-            return self._sessions[self._session(token.strip())][0]
+        if scheme.lower() == "bearer" and token.strip().isascii() and token.strip():
+            session, viewer = self._viewer(token.strip(), self._headers)
+            self._keep(self._headers, session, viewer)
+            return viewer
         session = cookies(request).get(self.cookie, "")
         found = self._sessions.get(session)
         if found is None or self._now() - found[1] > SESSION_SECONDS:
             self._sessions.pop(session, None)
             return None
-        self._sessions[session] = (found[0], self._now())
+        self._keep(self._sessions, session, found[0])
         return found[0]
 
     async def enter(self, secret: str) -> tuple[Viewer, str] | None:
         token = "".join(secret.split())
         if not token or not token.isascii():
             return None
-        session = self._session(token)
-        viewer = self._sessions[session][0]
+        session, viewer = self._viewer(token, self._sessions)
         if await viewer.name() is None:
-            self._sessions.pop(session, None)
             return None
+        self._keep(self._sessions, session, viewer)
         return viewer, session
 
+    def _viewer(self, token: str, among: Mapping[str, tuple[Viewer, float]]) -> tuple[str, Viewer]:
+        """The session of a token and its viewer, a new one if there is none. The name tells nothing about the token."""
+        session = _derived(self._secret, f"session {token}")
+        if (found := among.get(session)) is not None:
+            return session, found[0]
+        viewer = self._viewer_of(StaticCredentials(Credential(f"Bearer {token}")))
+        viewer.csrf = _derived(self._secret, f"csrf {token}")
+        return session, viewer
+
+    def _keep(self, among: dict[str, tuple[Viewer, float]], session: str, viewer: Viewer) -> None:
+        while session not in among and len(among) >= MOST_SESSIONS:
+            among.pop(min(among, key=lambda name: among[name][1]))
+        among[session] = (viewer, self._now())
+
     def viewers(self) -> list[Viewer]:
-        return [viewer for viewer, _ in self._sessions.values()]
+        return [viewer for viewer, _ in (*self._sessions.values(), *self._headers.values())]
 
     def leave(self, request: Request) -> None:
         self._sessions.pop(cookies(request).get(self.cookie, ""), None)
-
-    def _session(self, token: str) -> str:
-        """The session of a token, a new one if there is none. Its name tells nothing about the token."""
-        session = _derived(self._secret, f"session {token}")
-        if session not in self._sessions:
-            while len(self._sessions) >= MOST_SESSIONS:
-                self._sessions.pop(min(self._sessions, key=lambda name: self._sessions[name][1]))
-            viewer = self._viewer_of(StaticCredentials(Credential(f"Bearer {token}")))
-            viewer.csrf = _derived(self._secret, f"csrf {token}")
-            self._sessions[session] = (viewer, self._now())
-        viewer, _ = self._sessions[session]
-        self._sessions[session] = (viewer, self._now())
-        return session
 
 
 def cookies(request: Request) -> Mapping[str, str]:

@@ -146,7 +146,7 @@ def compared(home: RunsHome, ids: Sequence[str]) -> Json:
         "runs": [_row(run, now) for run in found],
         "curves": [curve_of(home.of(run.id).read_metrics()).columns() for run in found],
         "sections": [
-            {"title": "Run", "rows": _rows([_facts(run, now) for run in found])},
+            {"title": "Run", "rows": _rows([_facts(*pair, now) for pair in zip(found, surroundings, strict=True)])},
             {"title": "TrainJob", "rows": _rows([dict(_flat(job.get("spec") or {})) for job in jobs])},
             {"title": "Last report", "rows": _rows([_last(run) for run in found])},
             {"title": "Packages", "rows": _rows([dict(one.packages) for one in surroundings])},
@@ -164,7 +164,7 @@ def _rows(columns: Sequence[dict[str, Any]]) -> list[Json]:
     return rows
 
 
-def _facts(run: Record, now: float) -> dict[str, Any]:
+def _facts(run: Record, surroundings: Surroundings, now: float) -> dict[str, Any]:
     return {
         "state": run.state,
         "duration": _seconds(run, now),
@@ -175,7 +175,8 @@ def _facts(run: Record, now: float) -> dict[str, Any]:
         "processes": run.procs,
         "attempts": run.attempts,
         "exit code": run.exit_code,
-        "python": run.python,
+        "Python": surroundings.python,
+        "interpreter": run.python,
         "directory": run.workdir,
         "version": run.version,
     }

@@ -147,7 +147,9 @@ def usage_of(metrics: Iterable[Json]) -> dict[str, Json]:
     return found
 
 
-def timeline_of(job: Json, jobset: Json | None, events: Iterable[Json], kept: Iterable[Json]) -> list[Json]:
+def timeline_of(
+    job: Json, jobset: Json | None, pods: Iterable[Json], events: Iterable[Json], kept: Iterable[Json]
+) -> list[Json]:
     """Phases, attempts and events, oldest first. `kept` are those of the run's own record."""
     items = [_kept_item(item) for item in kept]
     if not items:
@@ -158,6 +160,14 @@ def timeline_of(job: Json, jobset: Json | None, events: Iterable[Json], kept: It
     for condition in conditions_of(jobset or {}):
         if condition.get("status") == "True":
             items.append(_moment(condition, f"{JOB_SETS.kind}/{name_of(jobset or {})}", "Workload"))
+    begun: dict[int, str] = {}
+    for pod in pods:
+        if started := status_of(pod).get("startTime"):
+            begun[_attempt(pod)] = min(begun.get(_attempt(pod), started), started)
+    for attempt, time in begun.items():
+        if attempt > 1:
+            what = f"Attempt {attempt}"
+            items.append({"time": time, "kind": "Phase", "reason": what, "object": "", "message": "", "count": 1})
     created = (job.get("metadata") or {}).get("creationTimestamp")
     if created:
         items.append({"time": created, "kind": "Phase", "reason": "Created", "object": "", "message": "", "count": 1})

@@ -35,6 +35,7 @@ def row_of(job: Json, jobset: Json | None, pods: list[Json], now: float, *, sees
         "created": metadata.get("creationTimestamp"),
         "ended": ended_at(job),
         "deleting": bool(metadata.get("deletionTimestamp")),
+        "elastic": elastic_of(job),
         "run": (metadata.get("annotations") or {}).get(RUN) or "",
         "restarts": int(((jobset or {}).get("status") or {}).get("restarts") or 0),
     }
@@ -71,6 +72,14 @@ def nodes_of(job: Json, jobset: Json | None) -> int | None:
             inner = (replicated.get("template") or {}).get("spec") or {}
             return int(replicated.get("replicas") or 1) * int(inner.get("parallelism") or 1)
     return expected_pods(job, jobset)
+
+
+def elastic_of(job: Json) -> Json | None:
+    """How many nodes an elastic TrainJob may have, None for any other."""
+    elastic = (job.get("status") or {}).get("elastic")
+    if not elastic:
+        return None
+    return {"least": elastic.get("minNodes"), "most": elastic.get("maxNodes"), "wanted": elastic.get("wantedNodes")}
 
 
 def percent_of(percent: int | None, step: str | None, total: str | None) -> float | None:

@@ -136,7 +136,7 @@ class JobStream:
             "gone": False,
             "why": why,
             "ranks": ranks_of(pods, self._usage, subdomain),
-            "timeline": timeline_of(job, jobset, events, kept),
+            "timeline": timeline_of(job, jobset, pods, events, kept),
             "labels": dict((job["metadata"].get("labels") or {}).items()),
             "command": _command(job),
             "run": run.id if run is not None else "",

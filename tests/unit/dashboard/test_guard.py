@@ -12,9 +12,14 @@ import pytest
 
 from trainwright.client.credentials import StaticCredentials
 from trainwright.client.kubeconfig import Connection
+from trainwright.dashboard.curves import Curves
+from trainwright.dashboard.guard import MOST_SESSIONS, SESSION_SECONDS, TokenDoor, with_credentials
 from trainwright.dashboard.serve import Page, own_page
+from trainwright.dashboard.viewer import Viewer
 from trainwright.http.exchange import Exchange
+from trainwright.http.headers import Headers
 from trainwright.http.pool import Address, Pool
+from trainwright.http.request import Body, Request
 from trainwright.runs import RunsHome
 
 KEY = "abcde-fghjk"
@@ -125,3 +130,63 @@ async def test_files_outside_of_the_page_are_not_served(page: Page) -> None:
     browser = Browser(page)
     for path in ("/static/../site.py", "/static/%2e%2e/site.py", "/static/vendor/README.md", "/static/nothing.js"):
         assert (await browser("GET", path))[0] == 404, path
+
+
+def _asking(**headers: str) -> Request:
+    fields = [(name.encode(), value.encode()) for name, value in headers.items()]
+    return Request("GET", "/api/me", Headers(fields), Body(0, lambda: None))
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Known(Viewer):
+    """Whoever the API server knows."""
+
+    async def name(self) -> str | None:
+        credential = await self.connection().credentials.current()
+        return None if credential.authorization == "Bearer wrong" else "jane"
+
+
+def _door(clock: Clock) -> TokenDoor:
+    def viewer_of(credentials: StaticCredentials) -> Viewer:
+        return Known(lambda: with_credentials(nowhere(), credentials), Curves(), may_change=False)
+
+    return TokenDoor(viewer_of, clock)
+
+
+async def test_a_session_has_its_own_token_and_ends() -> None:
+    clock = Clock()
+    door = _door(clock)
+    assert await door.enter("wrong") is None
+    assert await door.enter("  ") is None
+    jane, joe = await door.enter("token-of-jane"), await door.enter("token-of-joe")
+    assert jane is not None
+    assert joe is not None
+    assert jane[1] != joe[1]
+    assert jane[0].csrf != joe[0].csrf
+    assert "token-of-jane" not in jane[1]
+    asking = _asking(Cookie=f"{door.cookie}={jane[1]}")
+    assert door.viewer(asking) is jane[0]
+    clock.now += SESSION_SECONDS + 1
+    assert door.viewer(asking) is None, "nobody used it for so long"
+
+
+async def test_tokens_that_a_proxy_sends_push_nobody_out() -> None:
+    clock = Clock()
+    door = _door(clock)
+    jane = await door.enter("token-of-jane")
+    assert jane is not None
+    first = door.viewer(_asking(Authorization="Bearer from-the-proxy"))
+    assert first is not None
+    assert door.viewer(_asking(Authorization="bearer from-the-proxy")) is first
+    for number in range(MOST_SESSIONS + 5):
+        clock.now += 0.001
+        door.viewer(_asking(Authorization=f"Bearer nonsense-{number}"))
+    assert door.viewer(_asking(Cookie=f"{door.cookie}={jane[1]}")) is jane[0]
+    assert len(door.viewers()) == MOST_SESSIONS + 1

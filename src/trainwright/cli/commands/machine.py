@@ -32,7 +32,7 @@ def _ui(parser: Arguments) -> None:
         "--port", type=flags.port, default=0, help="the page's port (default: the last one, or a free one)"
     )
     parser.add_argument("--no-open", action="store_true", help="do not open it in a browser")
-    parser.add_argument("--read-only", action="store_true", help="show only: no suspend, resume or delete")
+    parser.add_argument("--read-only", action="store_true", help="show only: no suspend, resume, scale or delete")
     flags.target(parser)
 
 

@@ -53,7 +53,7 @@ def _dashboard(parser: Arguments) -> None:
         help="a name under which browsers reach it, such as the ingress's; may be repeated",
     )
     parser.add_argument(
-        "--allow-changes", action="store_true", help="let viewers suspend, resume and delete what their tokens may"
+        "--allow-changes", action="store_true", help="let viewers suspend, resume, scale and delete what they may"
     )
     parser.add_argument("--name", default="", help="what the page calls this cluster")
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="serve HTTPS with this certificate")

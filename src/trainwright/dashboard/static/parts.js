@@ -50,11 +50,11 @@ export function Tabs({ tabs, current, onChange, label }) {
 }
 
 // A question before a change.
-export function Ask({ question, explanation, verb, danger, onAnswer }) {
+export function Ask({ question, explanation, verb, danger, onAnswer, children }) {
   const dialog = useRef(null);
   useEffect(() => { dialog.current.showModal(); }, []);
   return html`<dialog ref=${dialog} aria-labelledby="question" onCancel=${(event) => { event.preventDefault(); onAnswer(false); }}>
-    <h2 id="question">${question}</h2><p>${explanation}</p>
+    <h2 id="question">${question}</h2><p>${explanation}</p>${children}
     <div class="buttons"><button type="button" onClick=${() => onAnswer(false)}>Leave it</button>
     <button type="button" class=${danger ? "danger" : "primary"} onClick=${() => onAnswer(true)}>${verb}</button></div></dialog>`;
 }
@@ -62,29 +62,32 @@ export function Ask({ question, explanation, verb, danger, onAnswer }) {
 const QUESTIONS = {
   suspend: (name) => ["Suspend", `Suspend ${name}?`, "Its processes end and its job stays. Resume starts them again, from the last checkpoint if the code loads one.", false],
   resume: (name) => ["Resume", `Resume ${name}?`, "Its processes start again.", false],
+  scale: (name) => ["Scale", `How many nodes for ${name}?`, "The ranks form a new group and go on from the last checkpoint.", false],
   delete: (name) => ["Delete", `Delete ${name}?`, "The TrainJob and all of its pods go, and training that is not saved is lost. On this machine, its run stays in the history.", true],
 };
 
 export function Actions({ row, me }) {
   const [asked, ask] = useState(null);
   const [busy, setBusy] = useState(false);
-  const over = ["Complete", "Failed"].includes(row.state);
-  const verbs = me.verbs.filter((verb) => (verb === "suspend" ? !over && row.state !== "Suspended" : verb === "resume" ? row.state === "Suspended" : true));
+  const [nodes, setNodes] = useState(0);
+  const over = ["Complete", "Failed"].includes(row.state), paused = row.state === "Suspended";
+  const fits = { suspend: !over && !paused, resume: paused, scale: row.elastic && !over && !paused, delete: true };
+  const verbs = me.verbs.filter((verb) => fits[verb]);
   const answer = async (yes) => {
     const verb = asked;
     ask(null);
     if (!yes) return;
     setBusy(true);
     try {
-      await api("action", { verb, namespace: row.namespace, name: row.name, uid: row.uid });
-      signal("toast", { text: { suspend: "Suspending", resume: "Resuming", delete: "Deleting" }[verb] + ` ${row.name}` });
+      await api("action", { verb, namespace: row.namespace, name: row.name, uid: row.uid, nodes: verb === "scale" ? nodes : undefined });
+      signal("toast", { text: { suspend: "Suspending", resume: "Resuming", scale: "Scaling", delete: "Deleting" }[verb] + ` ${row.name}` });
     } catch (error) { signal("toast", { text: error.message, kind: "error" }); }
     setBusy(false);
   };
   if (!verbs.length) return me.readOnly ? html`<span class="muted">read-only</span>` : null;
   const [verb, question, explanation, danger] = asked ? QUESTIONS[asked](row.name) : [];
-  return html`<div class="actions">${verbs.map((name) => html`<button type="button" disabled=${busy || row.deleting} class=${name === "delete" ? "quiet danger" : "quiet"} onClick=${() => ask(name)}>${QUESTIONS[name](row.name)[0]}</button>`)}
-    ${asked && html`<${Ask} ...${{ question, explanation, verb, danger, onAnswer: answer }} />`}</div>`;
+  return html`<div class="actions">${verbs.map((name) => html`<button type="button" disabled=${busy || row.deleting} class=${name === "delete" ? "quiet danger" : "quiet"} onClick=${() => { setNodes(row.elastic?.wanted ?? 0); ask(name); }}>${QUESTIONS[name](row.name)[0]}</button>`)}
+    ${asked && html`<${Ask} ...${{ question, explanation, verb, danger, onAnswer: answer }}>${asked === "scale" && html`<label>Nodes <input type="number" min=${row.elastic.least} max=${row.elastic.most} value=${nodes} onInput=${(event) => setNodes(Number(event.target.value))} /><span class="muted">${row.elastic.least} to ${row.elastic.most}</span></label>`}<//>`}</div>`;
 }
 
 export const Metric = ({ name, value }) => html`<span class="metric"><span class="name">${name}</span> <span class="value">${number(value)}</span></span>`;

@@ -18,7 +18,7 @@ from trainwright.dashboard.assets import Assets
 from waiting import eventually
 
 SCRIPT = Path(__file__).with_name("train.py")
-LARGEST = 60 * 1024
+LARGEST = 60_000
 READ = """async (url) => {
     try { return await (await fetch(url, {credentials: "include"})).text(); } catch { return "refused"; }
 }"""

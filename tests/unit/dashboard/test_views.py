@@ -6,12 +6,22 @@ from pathlib import Path
 
 import msgspec
 
+from trainwright.dashboard.assets import Assets
 from trainwright.dashboard.curves import MOST_POINTS, Curve, Curves
 from trainwright.dashboard.history import compared, described
 from trainwright.dashboard.jobpage import commands_of
 from trainwright.pipeline.reasons.table import AREAS
 from trainwright.runs import Record, RunsHome
 from trainwright.runs.surroundings import Surroundings
+
+
+def test_all_files_of_the_page_are_small_and_have_no_inline_script() -> None:
+    assets = Assets()
+    assert assets.compressed_size <= 60_000
+    assert b"<script>" not in assets.page.plain
+    assert b"style=" not in assets.page.plain
+    assert b"http://" not in assets.page.plain
+    assert b"https://" not in assets.page.plain
 
 
 def test_the_commands_of_a_mend_can_be_typed() -> None:

@@ -31,4 +31,8 @@ TESTS = {
     "test_a_patch_that_jobset_does_not_take_while_suspended_replaces_the_jobset": (
         "this suite's embedded plane does not register JobSet's webhooks, which refuse the patch"
     ),
+    "test_who_may_edit_a_namespace_may_edit_its_trainjobs_and_who_may_view_it_may_view_them": (
+        "the embedded control plane has neither Kubernetes' roles admin, edit and view nor"
+        " the controller that joins roles"
+    ),
 }

@@ -23,7 +23,6 @@ NOT_RUN = {
     r"(trainwright|kubectl) scale .*": "needs PyTorch: tests/training/test_elastic.py and tests/kube run it",
     r"trainwright (ui|dashboard)( .*)?": "stays until it is ended: tests/browser opens it",
     r"trainwright up .*--ui.*": "tests/browser starts it so",
-    r"ssh -L .*": "needs another machine",
     r"kubectl create token .*": "needs the dashboard's cluster: tests/browser/test_namespaces.py signs in with one",
     r"trainwright convert .*": "tests/training/test_conversion.py converts such files, and a cluster's",
     r"trainwright exec .* -- nvidia-smi": "needs a GPU",

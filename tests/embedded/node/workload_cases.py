@@ -93,6 +93,7 @@ async def observe(client: Client, scratch: Path) -> dict[str, Json]:
             "default",
         )
     await _until(client, ["suspended"], lambda status: bool(status.get("conditions")))
+    await until("the Job to be suspended too", lambda: _is_suspended(client, "suspended-node-0"), 90.0)
     await client.patch(JOB_SETS, {"spec": {"suspend": False}}, name="suspended", namespace="default")
     await _until(client, list(specs), lambda status: bool(status.get("terminalState")))
     return await _settled(client, list(specs))
@@ -105,6 +106,13 @@ async def _until(client: Client, names: list[str], holds: Any, seconds: float = 
         return all(holds(statuses.get(name, {})) for name in names)
 
     await until(f"{', '.join(names)} to come to an end", all_hold, seconds)
+
+
+async def _is_suspended(client: Client, job: str) -> bool:
+    """Whether the Job controller has seen a Job that was created suspended: else it is never told that it resumes."""
+    found = (await client.list(JOBS, "default")).items or ()
+    statuses = {item["metadata"]["name"]: item.get("status") or {} for item in found}
+    return bool(statuses.get(job, {}).get("conditions"))
 
 
 async def _settled(client: Client, names: list[str]) -> dict[str, Json]:

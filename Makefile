@@ -176,7 +176,7 @@ test-workloads: setup ## JobSet, Job and scheduler beside the real ones, all of 
 	TRAINWRIGHT_LIVES=120 TRAINWRIGHT_SITUATIONS=300 TRAINWRIGHT_JOBS=140 TRAINWRIGHT_MORE_JOBS=3 $(PYTEST) -rP \
 	    --timeout 3600 $(OPTIONS) tests/jobsetadmission tests/kube/test_jobset_specs.py \
 	    tests/kube/test_jobset_admission_live.py tests/kube/test_jobsets_compare.py tests/kube/test_jobs_compare.py \
-	    tests/kube/test_scheduling_compare.py
+	    tests/kube/test_podgroups_compare.py tests/kube/test_scheduling_compare.py
 
 test-faults: setup ## every fault plan of the operator, in virtual time; `make test` runs a tenth of them
 	TRAINWRIGHT_PLANS_SHARE=1 $(PYTEST) -n 2 -rP --timeout 3600 $(OPTIONS) tests/faults

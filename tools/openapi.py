@@ -54,6 +54,7 @@ KINDS: dict[str, list[str]] = {
     "apis__node.k8s.io__v1": ["RuntimeClass"],
     "apis__rbac.authorization.k8s.io__v1": ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"],
     "apis__scheduling.k8s.io__v1": ["PriorityClass"],
+    "apis__scheduling.k8s.io__v1alpha2": ["PodGroup"],
     "apis__storage.k8s.io__v1": ["StorageClass"],
 }
 

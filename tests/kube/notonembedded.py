@@ -19,6 +19,7 @@ FILES = {
     "test_operator_claims.py": "it needs JobSet's webhooks, which this suite's embedded plane does not register",
     "test_operator_reasons.py": "it is about what only a cluster has; tests/embedded/test_reasons.py is its like",
     "test_scheduling_compare.py": "it asks kube-scheduler",
+    "test_podgroups_compare.py": "it compares both servers already",
     "test_run_command.py": "it starts real control planes of its own; tests/embedded/test_run_elsewhere.py is its like",
     "test_operator_zz_privileges.py": "it counts what the audit log of the server shows, and there is none",
 }

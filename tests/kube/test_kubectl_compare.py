@@ -31,6 +31,8 @@ def said(programs: BuiltPrograms, tmp_path_factory: pytest.TempPathFactory) -> P
         with_parts=("kube-controller-manager",),
         controllers=CLEANERS,
         without_admission=("ServiceAccount",),
+        feature_gates=("GenericWorkload", "GangScheduling"),  # PodGroups, which our server has
+        served=("scheduling.k8s.io/v1alpha2",),
     )
     with real, command_line(directory / "state") as line, ThreadPoolExecutor(2) as both:
         install_crds(real)

@@ -36,16 +36,20 @@ _INSTALLED: dict[frozenset[str], MemoryStore] = {}  # by the CRDs that were left
 class VirtualServer:
     """`client` is for what is tested: its requests are recorded, and meet the faults. `admin` is for the test itself.
 
-    `without` names CRDs that are not installed, such as `jobsets.jobset.x-k8s.io`.
+    `without` names CRDs that are not installed, such as `jobsets.jobset.x-k8s.io`; `with_alpha` serves Kubernetes' own
+    PodGroups.
     """
 
-    def __init__(self, *, clock: VirtualClock | None = None, without: Collection[str] = ()) -> None:
+    def __init__(
+        self, *, clock: VirtualClock | None = None, without: Collection[str] = (), with_alpha: bool = False
+    ) -> None:
         self.clock = clock or VirtualClock()
+        self._with_alpha = with_alpha
         self._without = frozenset(without)
 
     async def __aenter__(self) -> VirtualServer:
         self.store = (await _with_crds(self._without)).copy()
-        self.server = await Server(self.store, clock=self.clock).__aenter__()
+        self.server = await Server(self.store, clock=self.clock, with_alpha=self._with_alpha).__aenter__()
         self._transports = (InProcessTransport(self.server), InProcessTransport(self.server))
         self.faults = FaultyTransport(self._transports[0], clock=self.clock)
         self.client = self._client(self.faults)
@@ -60,7 +64,7 @@ class VirtualServer:
     async def restart(self) -> None:
         """The server ends, and another one begins with what the first had stored. Watches end."""
         await self.server.__aexit__(None, None, None)
-        self.server = await Server(self.store, clock=self.clock).__aenter__()
+        self.server = await Server(self.store, clock=self.clock, with_alpha=self._with_alpha).__aenter__()
         for transport in self._transports:
             transport.server = self.server
 

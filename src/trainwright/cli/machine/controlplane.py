@@ -40,6 +40,7 @@ import uvloop
 
 from trainwright import reporting
 from trainwright.api.configuration import (
+    GANG_GATE,
     PROGRESS_GATE,
     CertManagementConfig,
     Configuration,
@@ -247,7 +248,8 @@ def _path_with_our_programs() -> str:
 def _operator_configuration(server: ApiServer, directory: Path, progress_port: int) -> Configuration:
     """The operator's configuration as in a cluster, on loopback, with a certificate by the cluster's CA.
 
-    Progress reporting is on. Pods reach it by its Service's name, or by its address where they have no names.
+    Progress reporting is on, and so are gangs by Kubernetes' own PodGroups, which the local scheduler knows. Pods reach
+    the progress server by its Service's name, or by its address where they have no names.
     """
     issued = server.issue_certificate("operator", [*OPERATOR_NAMES, LOOPBACK])
     for source, target in ((issued.cert, "tls.crt"), (issued.key, "tls.key"), (server.ca_file, "ca.crt")):
@@ -258,7 +260,7 @@ def _operator_configuration(server: ApiServer, directory: Path, progress_port: i
         webhook=WebhookConfig(host=LOOPBACK, port=0),
         cert_management=CertManagementConfig(enable=False, cert_dir=str(directory)),
         status_server=StatusServerConfig(host=LOOPBACK, port=progress_port, qps=0.0),
-        feature_gates={PROGRESS_GATE: True},
+        feature_gates={PROGRESS_GATE: True, GANG_GATE: True},
     )
 
 

@@ -122,6 +122,7 @@ class ApiServer:
             resolve_service=self._resolve_service,
             kubelet=Kubelet(str(self.ca_file), credentials.kubelet_token),
             window=self._window,
+            with_alpha=True,
         )
 
     def _tls(self) -> ssl.SSLContext:

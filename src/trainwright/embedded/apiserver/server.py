@@ -54,7 +54,8 @@ class Server:
     """Made with what the store holds, started by `async with`.
 
     `store` is open, and stays so until the server has ended. `users` maps further bearer tokens to users that have
-    only the rights RBAC gives them. Without a `kubelet` there are no logs, streams and metrics.
+    only the rights RBAC gives them. Without a `kubelet` there are no logs, streams and metrics. `with_alpha` serves
+    the kinds that a cluster has only with feature gates.
     """
 
     def __init__(
@@ -68,12 +69,13 @@ class Server:
         resolve_service: ServiceResolver | None = None,
         kubelet: Kubelet | None = None,
         window: Window = WINDOW,
+        with_alpha: bool = False,
     ) -> None:
         self.clock = clock or SystemClock()
         self.credentials = credentials or Credentials.kept_in(store)
         self.state = State(store, self.clock, window)
         self.state.load(store.load())
-        self.registry = Registry(builtin_types(self.clock, with_metrics=kubelet is not None))
+        self.registry = Registry(builtin_types(self.clock, with_metrics=kubelet is not None, with_alpha=with_alpha))
         self.api = Api(self.state, self.registry)
         tokens = ServiceAccountTokens(self.api, self.credentials.signing_key)
         authenticator = Authenticator(self.credentials.admin_token, tokens, users)

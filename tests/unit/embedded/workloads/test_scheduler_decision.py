@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -163,6 +163,15 @@ def test_a_gang_of_higher_priority_evicts_only_if_that_lets_it_start() -> None:
     assert plan.evict == []
 
 
+def test_room_that_is_made_for_a_gang_is_for_nobody_of_lower_priority_even_after_its_timeout() -> None:
+    groups = dict([group("a", 4, scheduleTimeoutSeconds=30)])
+    there = [("n0", pod("low-0", "1")), ("n0", pod("low-1", "1"))]
+    waiting = [*members("a", 4, priority=1), pod("low-2", "1", at=NOW + 1)]
+    plan = decide(waiting, Cluster.of([node()], there), groups, NOW + 60)
+    assert {eviction.victim.name for eviction in plan.evict} == {"low-0", "low-1"}
+    assert bound(plan) == [], "low-2 would take room that the gang has just been given"
+
+
 def test_a_gang_is_evicted_whole() -> None:
     there = [("n0", members("low", 2, "2")[0]), ("n1", members("low", 2, "2")[1])]
     plan = decide([pod("p", "3", priority=5)], Cluster.of([node(), node("n1")], there), dict([group("low", 2)]), NOW)
@@ -259,18 +268,59 @@ def test_whatever_arrives_everything_that_can_run_does_and_no_gang_starts_by_hal
     assert never == {p.name for p in pods} - set(order)
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_no_order_of_arrivals_ends_in_a_deadlock(data: st.DataObject) -> None:
+    """Pods of several gangs and single ones arrive one by one, mixed, while others run and end: each that fits on the
+    empty nodes gets its turn, with and without timeouts, whatever came first.
+    """
+    sizes = data.draw(st.lists(st.sampled_from(["2", "4"]), min_size=1, max_size=3))
+    nodes = [node(f"n{index}", size) for index, size in enumerate(sizes)]
+    groups: dict[GroupKey, ApiObject] = {}
+    pods: list[ApiObject] = []
+    for number in range(data.draw(st.integers(1, 6))):
+        count, cpu = data.draw(st.integers(1, 5)), data.draw(st.sampled_from(["1", "2", "500m"]))
+        rank, timeout = data.draw(st.integers(0, 2)), data.draw(st.sampled_from([None, 30]))
+        if data.draw(st.booleans()):
+            limits = {} if timeout is None else {"scheduleTimeoutSeconds": timeout}
+            groups.update([group(f"g{number}", count, NOW + number, **limits)])
+            pods += members(f"g{number}", count, cpu, NOW + number, priority=rank)
+        else:
+            pods += [pod(f"s{number}-{index}", cpu, at=NOW + number, priority=rank) for index in range(count)]
+    arriving = data.draw(st.permutations(pods))
+    order, halves = run((), nodes, groups, arriving=arriving, at_once=data.draw(st.integers(1, 4)))
+    assert halves == []
+    left = [p for p in pods if p.name not in order]
+    alone = {p.name for p in left if fits_on_empty_nodes(p, left, nodes, groups)}
+    assert alone == set(), "these would fit, and never got their turn"
+
+
+def fits_on_empty_nodes(
+    one: ApiObject, pods: list[ApiObject], nodes: list[ApiObject], groups: dict[GroupKey, ApiObject]
+) -> bool:
+    key = group_of(one)
+    unit = [p for p in pods if p is one or (key is not None and group_of(p) == key)]
+    return one.name in bound(decide(unit, Cluster.of(nodes, []), groups, NOW))
+
+
 def run(
-    pods: Iterable[ApiObject], nodes: list[ApiObject], groups: dict[GroupKey, ApiObject]
+    pods: Iterable[ApiObject],
+    nodes: list[ApiObject],
+    groups: dict[GroupKey, ApiObject],
+    *,
+    arriving: Sequence[ApiObject] = (),
+    at_once: int = 1,
 ) -> tuple[list[str], list[str]]:
-    """Plays until nothing moves: the unit that started first ends first, and evicted pods wait again. Out: the names in
-    the order of their last start, and gangs that were seen half-started.
+    """Plays until nothing moves: the unit that started first ends first, and evicted pods wait again. `at_once` of the
+    `arriving` come before each turn. Out: the names in the order of their last start, and gangs seen half-started.
     """
     waiting = {pod.name: pod for pod in pods}
     running: dict[str, tuple[str, ApiObject]] = {}
     order: list[str] = []
     halves: list[str] = []
-    for _ in range(500):
-        plan = decide(waiting.values(), Cluster.of(nodes, running.values()), groups, NOW)
+    for turn in range(500):
+        waiting |= {pod.name: pod for pod in arriving[turn * at_once : (turn + 1) * at_once]}
+        plan = decide(waiting.values(), Cluster.of(nodes, running.values()), groups, NOW + 5 * turn * bool(arriving))
         for eviction in plan.evict:
             name = eviction.victim.name
             waiting[name] = running.pop(name)[1]
@@ -283,6 +333,8 @@ def run(
         assert_nothing_is_full(nodes, running.values())
         if not plan.bind and not plan.evict:
             if not running:
+                if (turn + 1) * at_once < len(arriving):
+                    continue
                 return order, halves
             name, (_, done) = next(iter(running.items()))
             key = group_of(done)

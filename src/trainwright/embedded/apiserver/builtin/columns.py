@@ -295,6 +295,13 @@ PRIORITY_CLASS_COLUMNS = (
     AGE,
     _col("PreemptionPolicy", lambda o: o.get("preemptionPolicy", "")),
 )
+POD_GROUP_COLUMNS = (
+    NAME,
+    _col("Policy", lambda o: "Gang" if "gang" in ((o.get("spec") or {}).get("schedulingPolicy") or {}) else "Basic"),
+    _col("Workload", lambda o: _pod_group_workload(o)),
+    _col("Status", lambda o: _pod_group_status(o)),
+    AGE,
+)
 RUNTIME_CLASS_COLUMNS = (NAME, _col("Handler", lambda o: o.get("handler", "")), AGE)
 LIMIT_RANGE_COLUMNS = (NAME, _col("Created At", lambda o: o["metadata"].get("creationTimestamp"), "date"))
 CUSTOM_RESOURCE_DEFINITION_COLUMNS = (
@@ -393,3 +400,18 @@ PERSISTENT_VOLUME_CLAIM_COLUMNS = (
     AGE,
     _col("VolumeMode", lambda o: _spec(o).get("volumeMode") or "<unset>", priority=1),
 )
+
+
+def _pod_group_workload(group: Json) -> str:
+    reference = (group.get("spec") or {}).get("podGroupTemplateRef") or {}
+    return str((reference.get("workload") or {}).get("workloadName") or "<none>")
+
+
+def _pod_group_status(group: Json) -> str:
+    conditions = {c.get("type"): c for c in (group.get("status") or {}).get("conditions") or ()}
+    if (target := conditions.get("DisruptionTarget")) is not None:
+        return str(target.get("reason", ""))
+    scheduled = conditions.get("PodGroupScheduled")
+    if scheduled is None:
+        return "Pending"
+    return "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"

@@ -20,6 +20,7 @@ from trainwright.embedded.apiserver.builtin.kind import BuiltinKind
 from trainwright.embedded.apiserver.builtin.limitranges import LimitRanges
 from trainwright.embedded.apiserver.builtin.metrics import METRICS_KINDS
 from trainwright.embedded.apiserver.builtin.nodes import Nodes
+from trainwright.embedded.apiserver.builtin.podgroups import PodGroups
 from trainwright.embedded.apiserver.builtin.pods import Bindings, Pods
 from trainwright.embedded.apiserver.builtin.reviews import (
     LocalSubjectAccessReviews,
@@ -75,9 +76,14 @@ KINDS: tuple[type[BuiltinKind], ...] = (
 )
 
 
-def builtin_types(clock: Clock, *, with_metrics: bool = False) -> list[Type]:
+ALPHA_KINDS: tuple[type[BuiltinKind], ...] = (PodGroups,)
+"""Kinds that a cluster serves only with feature gates, and that the local scheduler knows."""
+
+
+def builtin_types(clock: Clock, *, with_metrics: bool = False, with_alpha: bool = False) -> list[Type]:
     """New served types for one server, so that two servers in one process share nothing. Metrics come from nodes."""
-    return [kind(clock).served() for kind in (*KINDS, *(METRICS_KINDS if with_metrics else ()))]
+    more = (*(ALPHA_KINDS if with_alpha else ()), *(METRICS_KINDS if with_metrics else ()))
+    return [kind(clock).served() for kind in (*KINDS, *more)]
 
 
 def review_kinds() -> frozenset[str]:

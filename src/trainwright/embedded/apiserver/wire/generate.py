@@ -16,7 +16,7 @@ from pathlib import Path
 PACKAGES = (
     *("admissionregistration/v1", "apps/v1", "authentication/v1", "authorization/v1", "autoscaling/v1"),
     *("autoscaling/v2", "batch/v1", "coordination/v1", "core/v1", "events/v1", "node/v1", "policy/v1", "rbac/v1"),
-    *("scheduling/v1", "storage/v1"),
+    *("scheduling/v1", "scheduling/v1alpha2", "storage/v1"),
 )
 ROOTS = {
     "admissionregistration/v1": ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"],
@@ -50,6 +50,7 @@ ROOTS = {
     "policy/v1": ["Eviction"],
     "rbac/v1": ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"],
     "scheduling/v1": ["PriorityClass"],
+    "scheduling/v1alpha2": ["PodGroup"],
     "storage/v1": ["StorageClass"],
     "meta/v1": ["DeleteOptions"],
     "apiextensions/v1": ["CustomResourceDefinition"],

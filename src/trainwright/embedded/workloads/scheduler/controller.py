@@ -1,9 +1,9 @@
 """Carries out what `decision` decides for all waiting pods at once.
 
-In: pods, nodes, pod groups and namespaces by watch. Out: bindings, evictions, and the condition PodScheduled=False with
-the reason. A pod that was just bound is assumed to be on its node until the store shows it there, so that no resources
-are allocated twice. A gang that this process bound only in part, because it was killed, is the first that the next one
-completes.
+In: pods, nodes, pod groups and namespaces by watch. Out: bindings, evictions, the condition PodScheduled=False with
+the reason, and PodGroupScheduled on Kubernetes' own PodGroups. A pod that was just bound is assumed to be on its node
+until the store shows it there, so that no resources are allocated twice. A gang that this process bound only in part,
+because it was killed, is the first that the next one completes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from trainwright.api.resources import NODES, PODS
+from trainwright.api.resources import KUBERNETES_POD_GROUPS, NODES, PODS
 from trainwright.api.times import rfc3339
 from trainwright.client import ApiError, Client, Conflict, DeleteOptions, NotFound
 from trainwright.controlloop import After, Clock, Controller, Done, Key, Outcome, Source, Watches, key_of
@@ -21,7 +21,7 @@ from trainwright.embedded.events import EventRecorder
 from trainwright.embedded.workloads.objects import ApiObject, find_condition
 from trainwright.embedded.workloads.scheduler import gangs
 from trainwright.embedded.workloads.scheduler.cluster import Cluster
-from trainwright.embedded.workloads.scheduler.decision import Eviction, Plan, Refusal, Waiting, decide
+from trainwright.embedded.workloads.scheduler.decision import Eviction, GroupNews, Plan, Refusal, Waiting, decide
 from trainwright.embedded.workloads.scheduler.gangs import GroupKey
 from trainwright.schema.jsonobject import Json
 
@@ -29,6 +29,7 @@ NAME = gangs.DEFAULT_SCHEDULER
 QUEUE = Key("", "queue")
 AT_ONCE = 32
 ENDED = ("Succeeded", "Failed")
+GROUP_SCHEDULED = "PodGroupScheduled"
 
 
 def waits_for_node(pod: ApiObject) -> bool:
@@ -119,6 +120,35 @@ class Scheduler:
             await self._refuse(refusal)
         for start in range(0, len(plan.waiting), AT_ONCE):
             await asyncio.gather(*(self._tell(waiting) for waiting in plan.waiting[start : start + AT_ONCE]))
+        for key, news in plan.groups.items():
+            await self._tell_group(key, news)
+
+    async def _tell_group(self, key: GroupKey, news: GroupNews) -> None:
+        """Writes into a PodGroup of Kubernetes' own whether it has started. One that has never goes back."""
+        group = self._groups[key.kind].store.get(Key(key.namespace, key.name)) if key.kind == gangs.NATIVE else None
+        if group is None:
+            return
+        before = group.condition(GROUP_SCHEDULED) or {}
+        status, reason = ("True", "Scheduled") if news.scheduled else ("False", "Unschedulable")
+        if before.get("status") == "True" or (before.get("status"), before.get("message")) == (status, news.message):
+            return
+        told: Json = {"type": GROUP_SCHEDULED, "status": status, "reason": reason, "message": news.message}
+        told["observedGeneration"] = group.metadata.generation
+        same = before.get("status") == status
+        told["lastTransitionTime"] = before["lastTransitionTime"] if same else rfc3339(self._clock.wall())
+        others = [c for c in group.status.get("conditions") or () if c.get("type") != GROUP_SCHEDULED]
+        body = {"metadata": {"uid": group.metadata.uid}, "status": {"conditions": [*others, told]}}
+        try:
+            await self._client.patch(
+                KUBERNETES_POD_GROUPS,
+                body,
+                name=key.name,
+                namespace=key.namespace,
+                subresource="status",
+                decode=msgspec.Raw,
+            )
+        except (NotFound, Conflict):
+            return
 
     def _still_assumed(self) -> list[tuple[str, ApiObject]]:
         """Pods that were just bound and that the store does not show on their nodes yet."""

@@ -52,12 +52,21 @@ class Refusal:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class GroupNews:
+    """Whether a gang has started, or why it has not."""
+
+    scheduled: bool
+    message: str = ""
+
+
 @dataclass(slots=True)
 class Plan:
     bind: list[tuple[ApiObject, str]] = field(default_factory=list)
     evict: list[Eviction] = field(default_factory=list)
     waiting: list[Waiting] = field(default_factory=list)
     refuse: list[Refusal] = field(default_factory=list)
+    groups: dict[GroupKey, GroupNews] = field(default_factory=dict)
     after: float | None = None
 
 
@@ -98,8 +107,7 @@ class _Step:
                 ready.append(pod)
         queue, homeless = gangs.units(ready, self.started, self.groups)
         for pod in homeless:
-            key = gangs.group_of(pod)
-            self._wait(pod, f'waiting for pod group "{key.name if key else ""}" to be created')
+            self._wait(pod, _without_group(gangs.group_of(pod)))
         for unit in queue:
             if self.first is not None and unit.priority <= self.first.priority:
                 for pod in unit.pods:
@@ -156,10 +164,8 @@ class _Step:
 
     def _place_gang(self, unit: Unit) -> None:
         if not unit.is_complete:
-            number = unit.running + len(unit.pods)
             for pod in unit.pods:
-                text = f"pre-filter pod {pod.name} cannot find enough sibling pods, current pods number: {number}"
-                self._wait(pod, f"{text}, minMember of group: {unit.minimum}")
+                self._wait(pod, _too_few(unit, pod))
             return
         needed = max(unit.minimum - unit.running, 0)
         trial = self.cluster.copy()
@@ -167,6 +173,8 @@ class _Step:
         if len(placed) >= needed:
             self.cluster.nodes = trial.nodes
             self.plan.bind += placed
+            if unit.group is not None:
+                self.plan.groups[unit.group] = GroupNews(scheduled=True)
             for pod in unit.pods:
                 if pod.metadata.uid in left:
                     self._wait(pod, self._reasons(left[pod.metadata.uid]))
@@ -186,21 +194,24 @@ class _Step:
         else:
             told = f"gang {unit.group} waits as a whole: {placed} of the {needed} pods that it needs at once would fit."
             told = f"{told} {self._reasons(tried)}"
-            if self._evict_for(unit, needed):
+            if makes_room := self._makes_room_for(unit, needed):
                 told = f"{told} Pods of lower priority are evicted for it."
-            if unit.timeout is None or self.now < unit.waits_since() + unit.timeout:
-                self.first = unit
-                if unit.timeout is not None:
-                    left_over = unit.waits_since() + unit.timeout - self.now
-                    self.plan.after = min(self.plan.after or left_over, left_over)
+            left_over = unit.waits_since() + unit.timeout - self.now if unit.timeout is not None else None
+            if makes_room or left_over is None or left_over > 0:
+                self.first = unit  # room that is made for it is for nobody of lower priority, timeout or not
+            if left_over is not None and left_over > 0:
+                self.plan.after = min(self.plan.after or left_over, left_over)
+        if unit.group is not None:
+            self.plan.groups[unit.group] = GroupNews(scheduled=False, message=told)
         for pod in unit.pods:
             self._wait(pod, told)
 
-    def _evict_for(self, unit: Unit, needed: int) -> bool:
+    def _makes_room_for(self, unit: Unit, needed: int) -> bool:
+        """Evicts for a gang where that helps. Whether pods are going, now or already."""
         if any(pod.spec.get("preemptionPolicy") == "Never" for pod in unit.pods):
             return False
         if any(other.is_being_deleted and priority(other) < unit.priority for _, other in self.cluster.pods()):
-            return False  # room is being made already
+            return True  # room is being made already
         victims = placing.victims_for_gang(unit.pods, needed, unit.priority, self.cluster)
         if not victims:
             return False
@@ -251,3 +262,18 @@ class _Step:
             f"even on empty nodes only {fitting} of its {len(unit.pods)} pods fit. {reasons} Smaller pods, larger"
             " nodes or other constraints would make it fit"
         )
+
+
+def _without_group(key: GroupKey | None) -> str:
+    name = key.name if key is not None else ""
+    if key is not None and key.kind == gangs.NATIVE:
+        return f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'  # kube-scheduler's words
+    return f'waiting for pod group "{name}" to be created'
+
+
+def _too_few(unit: Unit, pod: ApiObject) -> str:
+    if unit.group is not None and unit.group.kind == gangs.NATIVE:
+        return "waiting for minCount pods from a gang to appear in scheduling queue"
+    number = unit.running + len(unit.pods)
+    text = f"pre-filter pod {pod.name} cannot find enough sibling pods, current pods number: {number}"
+    return f"{text}, minMember of group: {unit.minimum}"

@@ -178,8 +178,8 @@ test-workloads: setup ## JobSet, Job and scheduler beside the real ones, all of 
 	    tests/kube/test_jobset_admission_live.py tests/kube/test_jobsets_compare.py tests/kube/test_jobs_compare.py \
 	    tests/kube/test_podgroups_compare.py tests/kube/test_scheduling_compare.py
 
-test-faults: setup ## every fault plan of the operator, in virtual time; `make test` runs a tenth of them
-	TRAINWRIGHT_PLANS_SHARE=1 $(PYTEST) -n 2 -rP --timeout 3600 $(OPTIONS) tests/faults
+test-faults: setup ## every fault plan of the operator, in virtual time; `make test` runs a thirtieth, SHARE=10 a tenth
+	TRAINWRIGHT_PLANS_SHARE=$(or $(SHARE),1) $(PYTEST) -n 2 -rP --timeout 3600 $(OPTIONS) tests/faults
 
 test-mutants: setup-torch ## 500 small changes to controlloop, pipeline and operator: does a test fail for each? takes an hour
 	$(BIN)/python tools/mutants.py $(OPTIONS)

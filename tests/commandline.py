@@ -5,6 +5,8 @@ Everything here runs real processes: the command, the control plane it starts an
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -12,7 +14,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -89,6 +91,43 @@ class CommandLine:
 
     def kill_control_plane(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
+
+
+ASKING = frozenset(
+    ("get", "describe", "events", "wait", "why", "logs", "runs", "status", "suspend", "resume", "delete", "diff", "top")
+)
+
+
+class InProcess(CommandLine):
+    """The command line, without a new process for each command that only asks: many tests do little else."""
+
+    def __call__(self, *arguments: str, code: int | None = 0, stdin: str = "", **others: Any) -> str:
+        if arguments[0] not in ASKING or others:
+            return super().__call__(*arguments, code=code, stdin=stdin, **others)
+        found, out, err = self._here(arguments)
+        assert code is None or found == code, f"exit {found}, not {code}:\n{out}{err}"
+        return out + err
+
+    def parsed(self, *arguments: str) -> Any:
+        return json.loads(self._here(arguments)[1])
+
+    def _here(self, arguments: Sequence[str]) -> tuple[int, str, str]:
+        from trainwright.cli.main import main  # not where another environment holds Trainwright
+
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                code = main(self.command(*arguments)[len(COMMAND) :])
+            except SystemExit as end:
+                code = int(end.code or 0)
+        return code, out.getvalue(), err.getvalue()
+
+
+@contextmanager
+def in_process(directory: Path) -> Iterator[CommandLine]:
+    """As `command_line`, with commands that only ask in this process."""
+    with command_line(directory):
+        yield InProcess(directory)
 
 
 @contextmanager

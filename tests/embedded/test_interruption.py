@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from commandline import CommandLine, plain_job, processes_of_pods
+from commandline import CommandLine, in_process, plain_job, processes_of_pods
 from pseudoterminal import OnTerminal, on_terminal
 from waiting import eventually
 
@@ -27,6 +27,14 @@ LONG = """
 def job(tmp_path: Path) -> str:
     (tmp_path / "long.yaml").write_text(plain_job("long", LONG))
     return str(tmp_path / "long.yaml")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    """A cluster that is up before and after the run. Each test leaves it without a job."""
+    with in_process(tmp_path_factory.mktemp("interruption") / "cluster") as line:
+        line("up", "--detach")
+        yield line
 
 
 @contextmanager
@@ -71,28 +79,27 @@ def test_the_answer_may_be_to_continue(trainwright: CommandLine, job: str) -> No
     assert "nothing of it is left" in run.screen
 
 
-def test_a_suspended_job_keeps_its_place_and_no_process(trainwright: CommandLine, job: str) -> None:
-    trainwright("up", "--detach")
-    with running(trainwright, job) as run:
+def test_a_suspended_job_keeps_its_place_and_no_process(cluster: CommandLine, job: str) -> None:
+    with running(cluster, job) as run:
         run.press_ctrl_c()
         run.wait_for("[l/s/d/c]")
         run.type("s\n")
         assert run.wait() == 130, run.screen
     assert "is suspended; continue it with: trainwright resume long" in run.screen
-    assert "Suspended" in trainwright("get")
-    assert not pods_of(trainwright)
+    assert "Suspended" in cluster("get")
+    assert not pods_of(cluster)
+    cluster("delete", "long")
 
 
-def test_the_second_ctrl_c_deletes_as_the_question_says(trainwright: CommandLine, job: str) -> None:
-    trainwright("up", "--detach")
-    with running(trainwright, job) as run:
+def test_the_second_ctrl_c_deletes_as_the_question_says(cluster: CommandLine, job: str) -> None:
+    with running(cluster, job) as run:
         run.press_ctrl_c()
         run.wait_for("Ctrl-C again deletes it")
         run.press_ctrl_c()
         assert run.wait() == 130, run.screen
     assert "nothing of it is left" in run.screen
-    assert "long" not in trainwright("get")
-    assert not pods_of(trainwright)
+    assert "long" not in cluster("get")
+    assert not pods_of(cluster)
 
 
 def test_a_closed_window_leaves_the_job_running_and_the_next_command_says_so_once(
@@ -110,25 +117,23 @@ def test_a_closed_window_leaves_the_job_running_and_the_next_command_says_so_onc
     trainwright("delete", "long")
 
 
-def test_a_killed_command_is_missed_by_the_next_one(trainwright: CommandLine, job: str) -> None:
-    trainwright("up", "--detach")
-    with running(trainwright, job) as run:
+def test_a_killed_command_is_missed_by_the_next_one(cluster: CommandLine, job: str) -> None:
+    with running(cluster, job) as run:
         run.process.send_signal(signal.SIGKILL)
         run.process.wait(10)
-    assert "TrainJob long was left running" in trainwright("status")
-    trainwright("delete", "long")
+    assert "TrainJob long was left running" in cluster("status")
+    cluster("delete", "long")
 
 
-def test_without_a_terminal_an_interrupt_deletes_and_a_hang_up_leaves(trainwright: CommandLine, job: str) -> None:
-    trainwright("up", "--detach")
+def test_without_a_terminal_an_interrupt_deletes_and_a_hang_up_leaves(cluster: CommandLine, job: str) -> None:
     for number, code in ((signal.SIGHUP, 129), (signal.SIGINT, 130)):
-        with trainwright.start("run", job) as run:
+        with cluster.start("run", job) as run:
             assert run.stdout is not None
             assert any("up and running" in line for line in run.stdout)
             run.send_signal(number)
             run.communicate(timeout=60)
             assert run.returncode == code
         if number == signal.SIGHUP:
-            assert "Running" in trainwright("get")
-            trainwright("delete", "long")
-    eventually("the job to be gone", lambda: "long" not in trainwright("get"))
+            assert "Running" in cluster("get")
+            cluster("delete", "long")
+    eventually("the job to be gone", lambda: "long" not in cluster("get"))

@@ -37,16 +37,13 @@ def write(path: Path, text: str) -> str:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_not_one_of_many_lines_is_lost_and_memory_stays_small(
-    trainwright: CommandLine, tmp_path: Path, fails: bool
-) -> None:
+def test_not_one_of_many_lines_is_lost_and_memory_stays_small(shared: CommandLine, tmp_path: Path, fails: bool) -> None:
     done = tmp_path / "done"
     done.mkdir()
     script = FLOOD.format(done=str(done), lines=LINES, fails=fails, ranks=RANKS)
     file = write(tmp_path / "flood.yaml", plain_job("flood", script, nodes=RANKS))
-    trainwright("up", "--detach")
     seen, peak = defaultdict(list), 0
-    with subprocess.Popen(trainwright.command("run", file), stdout=subprocess.PIPE, text=True) as run:
+    with subprocess.Popen(shared.command("run", file), stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
         rest = []
         for line in run.stdout:
@@ -83,15 +80,15 @@ BAR = """
 """
 
 
-def test_a_bar_in_a_pipe_leaves_its_last_state(trainwright: CommandLine, tmp_path: Path) -> None:
-    output = trainwright("run", write(tmp_path / "bar.yaml", plain_job("bar", BAR)))
+def test_a_bar_in_a_pipe_leaves_its_last_state(shared: CommandLine, tmp_path: Path) -> None:
+    output = shared("run", write(tmp_path / "bar.yaml", plain_job("bar", BAR)))
     assert "[rank 0] 100%|##########| 100/100 widgets\n[rank 0] after the bar\n" in output
     assert output.count("widgets") == 1
 
 
-def test_a_bar_on_a_terminal_moves_in_place(trainwright: CommandLine, tmp_path: Path) -> None:
+def test_a_bar_on_a_terminal_moves_in_place(shared: CommandLine, tmp_path: Path) -> None:
     file = write(tmp_path / "bar.yaml", plain_job("bar", BAR))
-    with on_terminal(trainwright.command("run", file)) as run:
+    with on_terminal(shared.command("run", file)) as run:
         assert run.wait() == 0, run.screen
     states = {int(found[1]) for screen in run.ever_seen if (found := re.search(r"\[rank 0\] +(\d+)%\|", screen))}
     assert len(states) >= 3, "it was seen on its way"
@@ -100,7 +97,7 @@ def test_a_bar_on_a_terminal_moves_in_place(trainwright: CommandLine, tmp_path: 
 
 
 def test_what_all_ranks_say_is_one_line_on_a_terminal_and_a_line_for_each_in_a_pipe(
-    trainwright: CommandLine, tmp_path: Path
+    shared: CommandLine, tmp_path: Path
 ) -> None:
     meet = tmp_path / "meet"
     meet.mkdir()
@@ -116,16 +113,15 @@ def test_what_all_ranks_say_is_one_line_on_a_terminal_and_a_line_for_each_in_a_p
         print(f"and {{rank}} alone")
     """
     file = write(tmp_path / "choir.yaml", plain_job("choir", script, nodes=3))
-    trainwright("up", "--detach")
-    with on_terminal(trainwright.command("run", file)) as run:
+    with on_terminal(shared.command("run", file)) as run:
         assert run.wait() == 0, run.screen
     assert "[rank 0-2] all together now" in run.screen
     assert all(f"[rank {rank}] and {rank} alone" in run.screen for rank in range(3))
     assert "\x1b[36m[rank 0]" in run.raw
-    piped = trainwright("logs", "choir")
+    piped = shared("logs", "choir")
     assert all(f"[rank {rank}] all together now" in piped for rank in range(3))
     assert "\x1b" not in piped
-    with on_terminal(trainwright.command("logs", "choir"), NO_COLOR="1") as logs:
+    with on_terminal(shared.command("logs", "choir"), NO_COLOR="1") as logs:
         assert logs.wait() == 0
     assert "\x1b[36m" not in logs.raw
     assert "and 2 alone" in logs.screen

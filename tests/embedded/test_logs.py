@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from commandline import CommandLine, plain_job
+from commandline import CommandLine, in_process, plain_job
 from waiting import eventually
 
 TALK = """
@@ -19,12 +20,14 @@ TALK = """
 """
 
 
-@pytest.fixture
-def talked(trainwright: CommandLine, tmp_path: Path) -> CommandLine:
-    """A job of three ranks with five lines each, which is over."""
-    (tmp_path / "talk.yaml").write_text(plain_job("talk", TALK, nodes=3))
-    trainwright("run", str(tmp_path / "talk.yaml"))
-    return trainwright
+@pytest.fixture(scope="module")
+def talked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    """A job of three ranks with five lines each, which is over, and so is its cluster."""
+    directory = tmp_path_factory.mktemp("talked")
+    (directory / "talk.yaml").write_text(plain_job("talk", TALK, nodes=3))
+    with in_process(directory / "state") as line:
+        line("run", str(directory / "talk.yaml"))
+        yield line
 
 
 def test_lines_can_be_chosen_when_no_cluster_is_up(talked: CommandLine) -> None:
@@ -58,7 +61,7 @@ def test_flags_that_make_no_sense_say_what_to_write(talked: CommandLine) -> None
     assert "no earlier attempt" in talked("logs", "talk", "--previous", code=1)
 
 
-def test_every_attempt_is_there_and_the_one_before_can_be_asked_for(trainwright: CommandLine, tmp_path: Path) -> None:
+def test_every_attempt_is_there_and_the_one_before_can_be_asked_for(shared: CommandLine, tmp_path: Path) -> None:
     once = tmp_path / "once"
     script = f"""
         import pathlib, sys
@@ -73,15 +76,15 @@ def test_every_attempt_is_there_and_the_one_before_can_be_asked_for(trainwright:
         "      replicatedJobs:", "      failurePolicy: {maxRestarts: 1}\n      replicatedJobs:"
     )
     (tmp_path / "again.yaml").write_text(job)
-    output = trainwright("run", str(tmp_path / "again.yaml"))
+    output = shared("run", str(tmp_path / "again.yaml"))
     assert "[rank 0] the first time is not" in output
     assert "[rank 0] the second time is fine" in output
     both = ["[rank 0] the first time is not", "[rank 0] the second time is fine"]
-    assert trainwright("logs", "again").splitlines() == both
-    assert trainwright("logs", "again", "--previous").splitlines() == both[:1]
+    assert shared("logs", "again").splitlines() == both
+    assert shared("logs", "again", "--previous").splitlines() == both[:1]
 
 
-def test_a_running_job_is_followed_from_where_the_user_wants(trainwright: CommandLine, tmp_path: Path) -> None:
+def test_a_running_job_is_followed_from_where_the_user_wants(shared: CommandLine, tmp_path: Path) -> None:
     go = tmp_path / "go"
     script = f"""
         import pathlib, time
@@ -92,10 +95,9 @@ def test_a_running_job_is_followed_from_where_the_user_wants(trainwright: Comman
         print("late")
     """
     (tmp_path / "slow.yaml").write_text(plain_job("slow", script))
-    trainwright("up", "--detach")
-    trainwright("run", str(tmp_path / "slow.yaml"), "--detach")
-    eventually("the early lines", lambda: "early 99" in trainwright("logs", "slow", code=None))
-    with trainwright.start("logs", "-f", "slow", "--tail", "2") as logs:
+    shared("run", str(tmp_path / "slow.yaml"), "--detach")
+    eventually("the early lines", lambda: "early 99" in shared("logs", "slow", code=None))
+    with shared.start("logs", "-f", "slow", "--tail", "2") as logs:
         assert logs.stdout is not None
         first = logs.stdout.readline()
         go.touch()
@@ -103,10 +105,9 @@ def test_a_running_job_is_followed_from_where_the_user_wants(trainwright: Comman
     assert (first + rest).splitlines() == ["[rank 0] early 98", "[rank 0] early 99", "[rank 0] late"]
 
 
-def test_a_deleted_job_still_has_its_lines(trainwright: CommandLine, tmp_path: Path) -> None:
+def test_a_deleted_job_still_has_its_lines(shared: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "gone.yaml").write_text(plain_job("gone", "print('the last word')"))
-    trainwright("up", "--detach")
-    trainwright("run", str(tmp_path / "gone.yaml"))
-    trainwright("delete", "gone")
-    assert trainwright("logs", "gone") == "[rank 0] the last word\n"
-    assert 'no TrainJob and no run named "never"' in trainwright("logs", "never", code=1)
+    shared("run", str(tmp_path / "gone.yaml"))
+    shared("delete", "gone")
+    assert shared("logs", "gone") == "[rank 0] the last word\n"
+    assert 'no TrainJob and no run named "never"' in shared("logs", "never", code=1)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from commandline import COMMAND, CommandLine, command_line
+from commandline import COMMAND, CommandLine, in_process
 from pseudoterminal import on_terminal
-from trainwright.cli.main import main
 from waiting import eventually
 
 JOB = """\
@@ -33,35 +28,11 @@ spec:
 """
 
 
-class InProcess(CommandLine):
-    """The command line, without a new process for each command that only asks: those are most of this file."""
-
-    def __call__(self, *arguments: str, code: int | None = 0, stdin: str = "", **others: Any) -> str:
-        if arguments[0] in ("up", "run", "down"):
-            return super().__call__(*arguments, code=code, stdin=stdin, **others)
-        found, out, err = self._here(arguments)
-        assert code is None or found == code, f"exit {found}, not {code}:\n{out}{err}"
-        return out + err
-
-    def parsed(self, *arguments: str) -> Any:
-        return json.loads(self._here(arguments)[1])
-
-    def _here(self, arguments: Sequence[str]) -> tuple[int, str, str]:
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            try:
-                code = main(self.command(*arguments)[len(COMMAND) :])
-            except SystemExit as end:
-                code = int(end.code or 0)
-        return code, out.getvalue(), err.getvalue()
-
-
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
     """One cluster for this file: `done` is complete, `broken` has failed, `long` runs."""
     directory = tmp_path_factory.mktemp("manners")
-    with command_line(directory / "state"):
-        line = InProcess(directory / "state")
+    with in_process(directory / "state") as line:
         line("up", "--detach")
         for name, nodes, code in (
             ("done", 2, "print('hello')"),

@@ -117,28 +117,27 @@ def test_two_ranks_report_and_the_same_processes_report_again_after_a_kill_of_th
     assert re.search(r"100 %, loss=0.25 +jobset completed successfully", trainwright("get"))
 
 
-def test_a_token_of_another_job_is_refused(trainwright: CommandLine, tmp_path: Path) -> None:
+def test_a_token_of_another_job_is_refused(shared: CommandLine, tmp_path: Path) -> None:
     stolen = tmp_path / "token"
     body = f"""
         import time
         Path({str(stolen)!r}).write_text(Path(os.environ["KUBEFLOW_TRAINER_SERVER_TOKEN"]).read_text())
         time.sleep(600)
     """
-    trainwright("up", "--detach")
     (tmp_path / "victim.yaml").write_text(plain_job("victim", script(body)))
     (tmp_path / "thief.yaml").write_text(
         plain_job("thief", script(f'print("stolen:", report(50, Path({str(stolen)!r}).read_text()))'))
     )
-    with trainwright.start("run", str(tmp_path / "victim.yaml")) as victim:
+    with shared.start("run", str(tmp_path / "victim.yaml")) as victim:
         eventually("the victim's token", lambda: stolen.exists() and stolen.read_text())
-        assert "stolen: 403" in trainwright("run", str(tmp_path / "thief.yaml"))
-        assert not status_of(trainwright, "thief")
+        assert "stolen: 403" in shared("run", str(tmp_path / "thief.yaml"))
+        assert not status_of(shared, "thief")
         victim.terminate()
         victim.communicate(timeout=60)
 
 
 def test_a_missing_service_account_costs_a_job_its_reports_and_nothing_else(
-    trainwright: CommandLine, tmp_path: Path
+    shared: CommandLine, tmp_path: Path
 ) -> None:
     body = """print("token:", Path(os.environ["KUBEFLOW_TRAINER_SERVER_TOKEN"]).exists())"""
     job = plain_job("nobody", script(body)).replace(
@@ -146,11 +145,11 @@ def test_a_missing_service_account_costs_a_job_its_reports_and_nothing_else(
     )
     assert "somebody-else" in job
     (tmp_path / "job.yaml").write_text(job)
-    assert "token: False" in trainwright("run", str(tmp_path / "job.yaml"))
+    assert "token: False" in shared("run", str(tmp_path / "job.yaml"))
 
 
-def test_the_example_shows_its_progress(trainwright: CommandLine) -> None:
-    output = trainwright("run", str(EXAMPLE))
+def test_the_example_shows_its_progress(shared: CommandLine) -> None:
+    output = shared("run", str(EXAMPLE))
     assert re.search(r"Progress  \d+ %, \ds left, loss=[\d.]+, step=\d", output), output
     assert "Progress  100 %, loss=0.125, step=8" in output
 
@@ -180,7 +179,7 @@ def test_plain_processes_report_by_what_their_variables_say(trainwright: Command
     assert not processes_of(trainwright.directory)
 
 
-def test_two_lines_of_code_are_enough_whatever_python_runs_them(trainwright: CommandLine, tmp_path: Path) -> None:
+def test_two_lines_of_code_are_enough_whatever_python_runs_them(shared: CommandLine, tmp_path: Path) -> None:
     """A virtualenv of the user's that has never heard of Trainwright, and a PYTHONPATH of their own."""
     venv.create(tmp_path / "theirs", symlinks=True)
     mine = tmp_path / "mine"
@@ -198,15 +197,12 @@ def test_two_lines_of_code_are_enough_whatever_python_runs_them(trainwright: Com
     )
     python = str(tmp_path / "theirs" / "bin" / "python")
     environment = {"PYTHONPATH": str(mine)}
-    trainwright(
-        "run", "train.py", "--python", python, "--name", "two-lines", "--nodes", "2", cwd=tmp_path, env=environment
-    )
-    trainwright("up", "--detach")
-    assert "100 %" in trainwright("get")
-    assert metric(status_of(trainwright, "two-lines"), "loss") == "0.25"
+    shared("run", "train.py", "--python", python, "--name", "two-lines", "--nodes", "2", cwd=tmp_path, env=environment)
+    assert "100 %" in shared("get", "two-lines")
+    assert metric(status_of(shared, "two-lines"), "loss") == "0.25"
 
 
-def test_a_bar_grows_on_a_terminal_and_its_last_state_stays(trainwright: CommandLine, tmp_path: Path) -> None:
+def test_a_bar_grows_on_a_terminal_and_its_last_state_stays(shared: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         textwrap.dedent("""
         import time
@@ -216,7 +212,7 @@ def test_a_bar_grows_on_a_terminal_and_its_last_state_stays(trainwright: Command
             progress(step, 40, loss=1 / step)
         """)
     )
-    with on_terminal(trainwright.command("run", str(tmp_path / "train.py"), "--name", "grows")) as run:
+    with on_terminal(shared.command("run", str(tmp_path / "train.py"), "--name", "grows")) as run:
         assert run.wait() == 0, run.screen
     rows = [re.search(r"^grows  (█*)░*  (\d+) %, (\d+)/40, (.*)$", screen, re.MULTILINE) for screen in run.ever_seen]
     seen = {int(row[2]): row for row in rows if row}
@@ -228,9 +224,7 @@ def test_a_bar_grows_on_a_terminal_and_its_last_state_stays(trainwright: Command
     assert "grows  Progress  100 %, 40/40, loss=0.025" in run.screen
 
 
-def test_a_bar_that_the_code_prints_is_understood_without_a_line_of_code(
-    trainwright: CommandLine, tmp_path: Path
-) -> None:
+def test_a_bar_that_the_code_prints_is_understood_without_a_line_of_code(shared: CommandLine, tmp_path: Path) -> None:
     """The recorded output of a training with Hugging Face's Trainer, printed again at its pace."""
     recorded = Path(__file__).parents[1] / "unit" / "embedded" / "recorder" / "bars" / "hf.txt"
     body = f"""
@@ -241,11 +235,10 @@ def test_a_bar_that_the_code_prints_is_understood_without_a_line_of_code(
             time.sleep(0.05)
     """
     (tmp_path / "job.yaml").write_text(plain_job("quiet", body, nodes=2))
-    trainwright("up", "--detach")
-    output = trainwright("run", str(tmp_path / "job.yaml"))
+    output = shared("run", str(tmp_path / "job.yaml"))
     percents = [int(found) for found in re.findall(r"Progress  (\d+) %, \d+/48, ", output)]
     assert len(percents) >= 2, output
     assert percents == sorted(percents)
     assert re.search(
-        r"100 %, 48/48, loss=0\.\d+, grad_norm=[\d.]+, learning_rate=\S+, and \d+ more", trainwright("get")
+        r"100 %, 48/48, loss=0\.\d+, grad_norm=[\d.]+, learning_rate=\S+, and \d+ more", shared("get", "quiet")
     )

@@ -7,12 +7,13 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
-from http.client import HTTPConnection
+from contextlib import contextmanager
+from http.client import BadStatusLine, HTTPConnection
 from pathlib import Path
 
 import pytest
 
-from commandline import CommandLine, command_line, plain_job
+from commandline import CommandLine, in_process, plain_job
 from pseudoterminal import on_terminal
 from waiting import eventually
 
@@ -37,7 +38,7 @@ RANKS = """
 def trainwright(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
     directory = tmp_path_factory.mktemp("cluster")
     (directory / "job.yaml").write_text(plain_job("serving", RANKS, nodes=2))
-    with command_line(directory / "state") as line:
+    with in_process(directory / "state") as line:
         line("up", "--detach")
         line("run", "--detach", str(directory / "job.yaml"))
         eventually("both ranks to listen", lambda: line("logs", "serving", code=None).count("listens on") == 2)
@@ -87,26 +88,33 @@ def test_files_go_in_and_come_out(trainwright: CommandLine, tmp_path: Path) -> N
     assert "one side is a path" in trainwright("cp", "a", "b", code=2)
 
 
-def test_a_port_of_a_rank_is_reached_from_here(trainwright: CommandLine) -> None:
-    lines = trainwright("logs", "serving", "--rank", "1")
-    port = re.findall(r"listens on (\d+)", lines)[0]
-    process = subprocess.Popen(
-        trainwright.command("port-forward", "serving", f":{port}", "--rank", "1"), stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert process.stdout is not None
-        found = re.search(r"127\.0\.0\.1:\d+", process.stdout.readline())
-        assert found is not None
+@contextmanager
+def forwarded(trainwright: CommandLine, port: str, rank: int) -> Iterator[HTTPConnection]:
+    """A connection to where `port-forward` listens here."""
+    command = trainwright.command("port-forward", "serving", f":{port}", "--rank", str(rank))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            assert process.stdout is not None
+            found = re.search(r"127\.0\.0\.1:\d+", process.stdout.readline())
+            assert found is not None
+            yield HTTPConnection(found.group(), timeout=10)
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(10) == 130
+
+
+def test_a_port_of_a_rank_is_reached_from_here_and_no_other_ranks(trainwright: CommandLine) -> None:
+    port = re.findall(r"listens on (\d+)", trainwright("logs", "serving", "--rank", "1"))[0]
+    with forwarded(trainwright, port, 1) as connection:
         for _ in range(3):
-            connection = HTTPConnection(found.group(), timeout=10)
             connection.request("GET", "/")
             assert connection.getresponse().read() == b"rank 1"
             connection.close()
-    finally:
-        process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
-        if process.stdout:
-            process.stdout.close()
+    with forwarded(trainwright, port, 0) as connection:
+        connection.request("GET", "/")
+        with pytest.raises((ConnectionError, BadStatusLine)):
+            connection.getresponse()
+        connection.close()
     assert "no pair of ports" in trainwright("port-forward", "serving", "x:y", code=2)
 
 

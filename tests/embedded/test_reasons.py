@@ -6,24 +6,13 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from commandline import CommandLine, command_line, plain_job
+from commandline import CommandLine, plain_job
 from waiting import eventually
 
 SECONDS = 15.0
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
-    """A cluster that the tests of this file share."""
-    with command_line(tmp_path_factory.mktemp("reasons") / "cluster") as line:
-        line("up", "--detach")
-        yield line
 
 
 def script(folder: Path, text: str) -> Path:
@@ -32,22 +21,22 @@ def script(folder: Path, text: str) -> Path:
     return folder
 
 
-def why(cluster: CommandLine, name: str) -> dict[str, Any]:
-    told: dict[str, Any] = cluster.parsed("why", name, "-o", "json")
+def why(shared: CommandLine, name: str) -> dict[str, Any]:
+    told: dict[str, Any] = shared.parsed("why", name, "-o", "json")
     return told
 
 
-def said_by_all(cluster: CommandLine, name: str, output: str) -> dict[str, Any]:
+def said_by_all(shared: CommandLine, name: str, output: str) -> dict[str, Any]:
     """What `why` says of a job that has ended, once it is sure that `run`, `get` and the record say the same."""
-    told = why(cluster, name)
+    told = why(shared, name)
     sentence = f"{told['headline']}. {told['mend']}"
     assert sentence in output, "run"
-    assert sentence in cluster("get", name), "get"
-    assert sentence in cluster("runs", "describe", name), "the record"
+    assert sentence in shared("get", name), "get"
+    assert sentence in shared("runs", "describe", name), "the record"
     return told
 
 
-def test_i_see_which_rank_raised_and_where(cluster: CommandLine, tmp_path: Path) -> None:
+def test_i_see_which_rank_raised_and_where(shared: CommandLine, tmp_path: Path) -> None:
     folder = script(
         tmp_path,
         """import os, time
@@ -57,62 +46,62 @@ time.sleep(60)
 """,
     )
     begun = time.monotonic()
-    output = cluster("run", "train.py", "--nodes", "2", "--name", "raises", code=1, cwd=folder)
-    told = said_by_all(cluster, "raises", output)
+    output = shared("run", "train.py", "--nodes", "2", "--name", "raises", code=1, cwd=folder)
+    told = said_by_all(shared, "raises", output)
     assert time.monotonic() - begun < SECONDS
     assert (told["code"], told["rank"]) == ("Exception", 1)
     assert told["headline"] == "rank 1 failed: ValueError: the loss is nan (train.py:3)"
     assert [link["kind"] for link in told["chain"]] == ["TrainJob", "JobSet", "Job", "Pod", "Node"]
 
 
-def test_i_see_which_file_is_missing(cluster: CommandLine, tmp_path: Path) -> None:
+def test_i_see_which_file_is_missing(shared: CommandLine, tmp_path: Path) -> None:
     folder = script(tmp_path, "open('data.csv')\n")
-    output = cluster("run", "train.py", "--name", "nofile", code=1, cwd=folder)
-    told = said_by_all(cluster, "nofile", output)
+    output = shared("run", "train.py", "--name", "nofile", code=1, cwd=folder)
+    told = said_by_all(shared, "nofile", output)
     assert told["code"] == "FileMissing"
     assert "No such file or directory: 'data.csv' (train.py:1)" in told["headline"]
-    cluster("delete", "nofile")
-    assert told["headline"] in cluster("why", "nofile"), "its record says it when the job is gone"
+    shared("delete", "nofile")
+    assert told["headline"] in shared("why", "nofile"), "its record says it when the job is gone"
 
 
-def test_i_see_that_a_kill_means_memory(cluster: CommandLine, tmp_path: Path) -> None:
+def test_i_see_that_a_kill_means_memory(shared: CommandLine, tmp_path: Path) -> None:
     folder = script(tmp_path, "import os\nprint('step 1', flush=True)\nos.kill(os.getpid(), 9)\n")
-    output = cluster("run", "train.py", "--name", "killed", code=1, cwd=folder)
-    told = said_by_all(cluster, "killed", output)
+    output = shared("run", "train.py", "--name", "killed", code=1, cwd=folder)
+    told = said_by_all(shared, "killed", output)
     assert (told["code"], told["rank"]) == ("OutOfMemory", 0)
     assert "memory" in told["headline"]
     assert "--memory" in told["mend"]
 
 
-def test_i_see_that_the_machine_is_too_small(cluster: CommandLine, tmp_path: Path) -> None:
+def test_i_see_that_the_machine_is_too_small(shared: CommandLine, tmp_path: Path) -> None:
     folder = script(tmp_path, "pass\n")
-    output = cluster("run", "train.py", "--name", "large", "--cpus", "999", code=1, cwd=folder)
-    told = said_by_all(cluster, "large", output)
+    output = shared("run", "train.py", "--name", "large", "--cpus", "999", code=1, cwd=folder)
+    told = said_by_all(shared, "large", output)
     assert told["code"] == "TooLittleCpu"
     assert "requested: 999" in told["headline"]
     assert told["mend"].startswith("Ask for less (--cpus")
 
 
-def test_i_see_that_it_hangs_and_where(cluster: CommandLine, tmp_path: Path) -> None:
+def test_i_see_that_it_hangs_and_where(shared: CommandLine, tmp_path: Path) -> None:
     folder = script(tmp_path, "import time\ndef load():\n    time.sleep(600)\nprint('step 1', flush=True)\nload()\n")
-    following = cluster.start("run", str(folder / "train.py"), "--name", "hangs", "--hang-after", "5")
+    following = shared.start("run", str(folder / "train.py"), "--name", "hangs", "--hang-after", "5")
     try:
-        eventually("get says that it hangs", lambda: "rank 0 hangs at" in cluster("get", code=None), SECONDS)
-        told = why(cluster, "hangs")
+        eventually("get says that it hangs", lambda: "rank 0 hangs at" in shared("get", code=None), SECONDS)
+        told = why(shared, "hangs")
         assert (told["code"], told["rank"]) == ("Hang", 0)
         assert told["headline"] == "rank 0 hangs at train.py:3 in load: no output and no progress for 5 s"
-        assert f"{told['headline']}. {told['mend']}" in cluster("get", "hangs")
+        assert f"{told['headline']}. {told['mend']}" in shared("get", "hangs")
     finally:
         following.send_signal(signal.SIGTERM)
         output, _ = following.communicate(timeout=60)
     assert told["headline"] in output, "run says it while it hangs"
 
 
-def test_i_see_why_the_node_refuses_my_pod(cluster: CommandLine, tmp_path: Path) -> None:
+def test_i_see_why_the_node_refuses_my_pod(shared: CommandLine, tmp_path: Path) -> None:
     job = plain_job("refused", "pass")
     assert job.count("image: ") == 1
     (tmp_path / "job.yaml").write_text(job.replace("image: ", "tty: true\n                      image: "))
-    output = cluster("run", str(tmp_path / "job.yaml"), code=1)
-    told = said_by_all(cluster, "refused", output)
+    output = shared("run", str(tmp_path / "job.yaml"), code=1)
+    told = said_by_all(shared, "refused", output)
     assert told["code"] == "PodRefused"
     assert "terminals are not supported by the local node yet" in told["headline"]

@@ -27,7 +27,7 @@ def test_a_plain_job_runs_to_complete_on_a_cluster_of_its_own(trainwright: Comma
     assert "No local cluster is running" in trainwright("status", code=1), "and the cluster went with it"
 
 
-def test_nodes_find_each_other_by_name(trainwright: CommandLine, tmp_path: Path) -> None:
+def test_nodes_find_each_other_by_name(shared: CommandLine, tmp_path: Path) -> None:
     script = """
         import os, socket, time
         rank, port = int(os.environ["JOB_COMPLETION_INDEX"]), 20177
@@ -43,31 +43,27 @@ def test_nodes_find_each_other_by_name(trainwright: CommandLine, tmp_path: Path)
                 except OSError:
                     time.sleep(0.05)
     """
-    output = trainwright("run", write(tmp_path / "pair.yaml", plain_job("pair", script, nodes=2)))
+    output = shared("run", write(tmp_path / "pair.yaml", plain_job("pair", script, nodes=2)))
     assert "[rank 0] heard: pair-node-0-1" in output
 
 
-def test_a_failing_rank_fails_the_job_with_its_last_lines_and_a_bad_exit(
-    trainwright: CommandLine, tmp_path: Path
-) -> None:
+def test_a_failing_rank_fails_the_job_with_its_last_lines_and_a_bad_exit(shared: CommandLine, tmp_path: Path) -> None:
     script = """
         import os, sys
         print("loading the data")
         if os.environ["JOB_COMPLETION_INDEX"] == "1":
             sys.exit("the data is not there")
     """
-    output = trainwright("run", write(tmp_path / "bad.yaml", plain_job("bad", script, nodes=2)), code=1)
+    output = shared("run", write(tmp_path / "bad.yaml", plain_job("bad", script, nodes=2)), code=1)
     assert re.search(r"Failed ", output)
     summary = output[output.index("its last lines") :]
     assert "exited with code 1" in output
     assert "the data is not there" in summary
 
 
-def test_an_unknown_runtime_is_told_so_with_the_list_of_those_there_are(
-    trainwright: CommandLine, tmp_path: Path
-) -> None:
+def test_an_unknown_runtime_is_told_so_with_the_list_of_those_there_are(shared: CommandLine, tmp_path: Path) -> None:
     job = plain_job("lost", "pass").split("---\n")[1].replace("kind: TrainingRuntime", "kind: ClusterTrainingRuntime")
-    output = trainwright("run", write(tmp_path / "lost.yaml", job), code=1)
+    output = shared("run", write(tmp_path / "lost.yaml", job), code=1)
     assert 'no ClusterTrainingRuntime named "lost-runtime"' in output
     assert "torch-distributed" in output
 
@@ -128,10 +124,9 @@ def test_a_second_up_says_that_one_is_running(trainwright: CommandLine) -> None:
     assert not processes_of(trainwright.directory)
 
 
-def test_the_kubeconfig_is_private_and_carries_ca_and_token(trainwright: CommandLine) -> None:
-    trainwright("up", "--detach")
-    assert trainwright.kubeconfig.stat().st_mode & 0o777 == 0o600
-    text = trainwright.kubeconfig.read_text()
+def test_the_kubeconfig_is_private_and_carries_ca_and_token(shared: CommandLine) -> None:
+    assert shared.kubeconfig.stat().st_mode & 0o777 == 0o600
+    text = shared.kubeconfig.read_text()
     assert "certificate-authority-data" in text
     assert "token" in text
     assert "https://127.0.0.1:" in text
@@ -148,19 +143,18 @@ def test_logs_and_delete_work_on_a_finished_job(trainwright: CommandLine, tmp_pa
 
 
 def test_running_a_finished_job_again_replaces_it_and_a_running_one_is_refused(
-    trainwright: CommandLine, tmp_path: Path
+    shared: CommandLine, tmp_path: Path
 ) -> None:
-    trainwright("up", "--detach")
-    file = write(tmp_path / "again.yaml", plain_job("again", "print('once more')"))
-    trainwright("run", file)
-    assert "replaces" in trainwright("run", file)
-    slow = write(tmp_path / "slow.yaml", plain_job("slow", "import time; print('go', flush=True); time.sleep(600)"))
-    with trainwright.start("run", slow) as run:
+    file = write(tmp_path / "again.yaml", plain_job("replaced", "print('once more')"))
+    shared("run", file)
+    assert "replaces" in shared("run", file)
+    slow = write(tmp_path / "slow.yaml", plain_job("busy", "import time; print('go', flush=True); time.sleep(600)"))
+    with shared.start("run", slow) as run:
         assert run.stdout is not None
         for line in run.stdout:
             if "] go" in line:
                 break
-        assert "is still running" in trainwright("run", slow, code=1)
+        assert "is still running" in shared("run", slow, code=1)
         run.send_signal(signal.SIGINT)
         run.communicate(timeout=60)
 
@@ -184,10 +178,9 @@ def test_broken_input_is_one_clear_sentence(trainwright: CommandLine, tmp_path: 
     assert "no-such-file.yaml" in trainwright("run", "no-such-file.yaml", code=None)
 
 
-def test_status_is_folded_back_into_the_trainjob(trainwright: CommandLine, tmp_path: Path) -> None:
-    trainwright("up", "--detach")
-    trainwright("run", write(tmp_path / "job.yaml", plain_job("folded", "pass", nodes=2)))
-    got = json.loads(trainwright("get", "trainjobs", "folded", "-o", "json"))
+def test_status_is_folded_back_into_the_trainjob(shared: CommandLine, tmp_path: Path) -> None:
+    shared("run", write(tmp_path / "job.yaml", plain_job("folded", "pass", nodes=2)))
+    got = json.loads(shared("get", "trainjobs", "folded", "-o", "json"))
     assert got["status"]["jobsStatus"] == [
         {"name": "node", "ready": 0, "succeeded": 1, "failed": 0, "active": 0, "suspended": 0}
     ]

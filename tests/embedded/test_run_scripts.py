@@ -52,27 +52,25 @@ if os.environ["JOB_COMPLETION_INDEX"] == "0":
     assert (folder / "model.pt").read_text() == "trained", "where torchrun would have left it"
 
 
-def test_a_module_and_a_command_run_too(trainwright: CommandLine, tmp_path: Path) -> None:
-    trainwright("up", "--detach")
+def test_a_module_and_a_command_run_too(shared: CommandLine, tmp_path: Path) -> None:
     folder = project(tmp_path / "proj")
     package = project(folder / "package", __init__="", fit="import sys; print('fits', __name__, sys.argv[1:])")
-    assert "fits __main__ ['-x']" in trainwright("run", "-m", "package.fit", "--", "-x", cwd=folder)
+    assert "fits __main__ ['-x']" in shared("run", "-m", "package.fit", "--", "-x", cwd=folder)
     (package / "go.sh").write_text('echo "a shell in $PWD"\n')
-    assert f"a shell in {package}" in trainwright("run", "--", "sh", "go.sh", cwd=package)
+    assert f"a shell in {package}" in shared("run", "--", "sh", "go.sh", cwd=package)
 
 
-def test_the_callers_environment_comes_along_and_is_in_no_object(trainwright: CommandLine, tmp_path: Path) -> None:
-    trainwright("up", "--detach")
+def test_the_callers_environment_comes_along_and_is_in_no_object(shared: CommandLine, tmp_path: Path) -> None:
     folder = project(tmp_path / "proj", train="import os; print(os.environ['HF_TOKEN'][::-1], os.environ['LR'])")
-    output = trainwright("run", "train.py", "--env", "LR=0.5", cwd=folder, env={"HF_TOKEN": "verysecret", "LR": "1"})
+    output = shared("run", "train.py", "--env", "LR=0.5", cwd=folder, env={"HF_TOKEN": "verysecret", "LR": "1"})
     assert "tercesyrev" in output
     assert " 0.5" in output
     name = name_of_run(output)
-    objects = trainwright("get", "trainjobs", "-o", "json") + trainwright("get", "pods", "-o", "json")
+    objects = shared("get", "trainjobs", "-o", "json") + shared("get", "pods", "-o", "json")
     assert name in objects
     assert "verysecret" not in objects
-    assert all(path.name == "environment.json" for path in files_with(b"verysecret", trainwright.directory))
-    eventually("the record to forget it", lambda: not files_with(b"verysecret", trainwright.directory))
+    assert all(path.name == "environment.json" for path in files_with(b"verysecret", shared.directory))
+    eventually("the record to forget it", lambda: not files_with(b"verysecret", shared.directory))
 
 
 def files_with(secret: bytes, folder: Path) -> list[Path]:
@@ -87,48 +85,42 @@ def files_with(secret: bytes, folder: Path) -> list[Path]:
     return found
 
 
-def test_the_active_virtualenv_runs_it(trainwright: CommandLine, tmp_path: Path) -> None:
-    trainwright("up", "--detach")
+def test_the_active_virtualenv_runs_it(shared: CommandLine, tmp_path: Path) -> None:
     venv.create(tmp_path / "env", symlinks=True)
     folder = project(tmp_path / "proj", train="import sys; print('prefix', sys.prefix)")
     active = {"VIRTUAL_ENV": str(tmp_path / "env")}
-    assert f"prefix {tmp_path / 'env'}" in trainwright("run", "train.py", cwd=folder, env=active)
-    chosen = trainwright("run", "train.py", "--python", sys.executable, cwd=folder, env=active)
+    assert f"prefix {tmp_path / 'env'}" in shared("run", "train.py", cwd=folder, env=active)
+    chosen = shared("run", "train.py", "--python", sys.executable, cwd=folder, env=active)
     assert f"prefix {sys.prefix}" in chosen
 
 
-def test_runs_have_unique_names_and_their_outputs_stay(trainwright: CommandLine, tmp_path: Path) -> None:
-    trainwright("up", "--detach")
+def test_runs_have_unique_names_and_their_outputs_stay(shared: CommandLine, tmp_path: Path) -> None:
     script = "import os; open(os.environ['TRAINWRIGHT_OUTPUT'] + '/result', 'w').write('kept')"
     folder = project(tmp_path / "proj", train=script)
-    first, second = (name_of_run(trainwright("run", "train.py", cwd=folder)) for _ in range(2))
+    first, second = (name_of_run(shared("run", "train.py", cwd=folder)) for _ in range(2))
     assert first != second
-    trainwright("delete", first)
+    shared("delete", first)
     for run in (first, second):
-        assert (trainwright.directory / "runs" / run / "output" / "result").read_text() == "kept"
+        assert (shared.directory / "runs" / run / "output" / "result").read_text() == "kept"
 
 
-def test_a_typo_costs_nothing_of_the_previous_run(trainwright: CommandLine, tmp_path: Path) -> None:
-    trainwright("up", "--detach")
+def test_a_typo_costs_nothing_of_the_previous_run(shared: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(plain_job("fixed", "print('the first run')"))
-    trainwright("run", str(file))
-    before = json.loads(trainwright("get", "trainjobs", "fixed", "-o", "json"))
+    shared("run", str(file))
+    before = json.loads(shared("get", "trainjobs", "fixed", "-o", "json"))
     file.write_text(plain_job("fixed", "print('never')").replace("numNodes: 1\n    command", "numNode: 1\n    command"))
-    assert 'unknown field "spec.trainer.numNode"' in trainwright("run", str(file), code=1)
-    assert json.loads(trainwright("get", "trainjobs", "fixed", "-o", "json")) == before
-    assert "the first run" in trainwright("logs", "fixed")
+    assert 'unknown field "spec.trainer.numNode"' in shared("run", str(file), code=1)
+    assert json.loads(shared("get", "trainjobs", "fixed", "-o", "json")) == before
+    assert "the first run" in shared("logs", "fixed")
     file.write_text(plain_job("fixed", "print('the second run')"))
-    again = trainwright("run", str(file))
+    again = shared("run", str(file))
     assert "the second run" in again
     assert "replaces TrainJob fixed" in again
-    assert len(list((trainwright.directory / "runs").glob("fixed-*"))) == 2, "the record of the first run stays"
+    assert len(list((shared.directory / "runs").glob("fixed-*"))) == 2, "the record of the first run stays"
 
 
-def test_a_run_that_dies_is_tried_again_and_goes_on_from_its_checkpoint(
-    trainwright: CommandLine, tmp_path: Path
-) -> None:
-    trainwright("up", "--detach")
+def test_a_run_that_dies_is_tried_again_and_goes_on_from_its_checkpoint(shared: CommandLine, tmp_path: Path) -> None:
     folder = project(
         tmp_path / "proj",
         train="""
@@ -144,18 +136,18 @@ for step in range(first, 100):
 print("reached the end")
 """,
     )
-    output = trainwright("run", "train.py", "--retries", "2", cwd=folder)
+    output = shared("run", "train.py", "--retries", "2", cwd=folder)
     name = name_of_run(output)
     assert re.search(r"Restarting .*attempt 2 of 3", output), output
     for line in ("begins at step 0", "out of luck at step 30", "begins at step 30", "reached the end", "Complete"):
         assert line in output
-    logs = (trainwright.directory / "runs" / name / "logs").rglob("*.log")
+    logs = (shared.directory / "runs" / name / "logs").rglob("*.log")
     said = [path.read_text() for path in logs]
     assert sum("begins at step 0" in text for text in said) == 1, "the first attempt's lines are kept"
     assert sum("begins at step 30" in text for text in said) == 1
-    trainwright("delete", name)
+    shared("delete", name)
     left = subprocess.run(
-        [sys.executable, "-m", "trainwright.cli.main", "get", "runtimes", name, "--dir", str(trainwright.directory)],
+        [sys.executable, "-m", "trainwright.cli.main", "get", "runtimes", name, "--dir", str(shared.directory)],
         capture_output=True,
         text=True,
         check=False,
@@ -190,24 +182,22 @@ def test_a_detached_run_is_waited_for_suspended_and_resumed(trainwright: Command
     assert "there is no TrainJob" in trainwright("wait", "nobody", code=1)
 
 
-def test_what_a_dry_run_printed_runs_as_a_file_as_often_as_one_likes(trainwright: CommandLine, tmp_path: Path) -> None:
+def test_what_a_dry_run_printed_runs_as_a_file_as_often_as_one_likes(shared: CommandLine, tmp_path: Path) -> None:
     folder = project(tmp_path / "proj", train="print('from a file')")
-    (folder / "job.yaml").write_text(trainwright("run", "train.py", "--dry-run", cwd=folder))
-    trainwright("up", "--detach")
+    (folder / "job.yaml").write_text(shared("run", "train.py", "--dry-run", cwd=folder))
     for _ in range(2):
-        assert "from a file" in trainwright("run", "job.yaml", cwd=folder)
+        assert "from a file" in shared("run", "job.yaml", cwd=folder)
 
 
-def test_a_name_that_no_job_can_have_is_refused_in_a_sentence(trainwright: CommandLine, tmp_path: Path) -> None:
-    trainwright("up", "--detach")
+def test_a_name_that_no_job_can_have_is_refused_in_a_sentence(shared: CommandLine, tmp_path: Path) -> None:
     folder = project(tmp_path / "proj", train="pass")
     for name in ("Foo_Bar", "ü", "a/b", "..", "a.b", "x" * 80):
-        assert name in trainwright("run", "train.py", "--name", name, code=1, cwd=folder)
+        assert name in shared("run", "train.py", "--name", name, code=1, cwd=folder)
         job = plain_job("fine", "pass").replace(
             "metadata:\n  name: fine\nspec:\n  runtimeRef", f"metadata:\n  name: {name!r}\nspec:\n  runtimeRef"
         )
         (folder / "job.yaml").write_text(job)
-        assert name in trainwright("run", "job.yaml", code=1, cwd=folder)
+        assert name in shared("run", "job.yaml", code=1, cwd=folder)
 
 
 def test_a_cluster_that_another_run_uses_is_not_stopped(trainwright: CommandLine, tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_a_typo_in_the_file_touches_nothing_of_the_run_before(trainwright: Comma
 
 
 def test_the_log_of_every_rank_stays_when_another_fails_and_when_the_job_is_deleted(
-    trainwright: CommandLine, tmp_path: Path
+    shared: CommandLine, tmp_path: Path
 ) -> None:
     script = """
         import os, time
@@ -113,38 +113,35 @@ def test_the_log_of_every_rank_stays_when_another_fails_and_when_the_job_is_dele
             raise SystemExit("broken")
         time.sleep(600)
     """
-    trainwright("up", "--detach")
-    trainwright("run", write(tmp_path / "job.yaml", plain_job("two", script, nodes=2)), code=1)
-    trainwright("delete", "two")
-    run = run_of(trainwright, "two")
+    shared("run", write(tmp_path / "job.yaml", plain_job("two", script, nodes=2)), code=1)
+    shared("delete", "two")
+    run = run_of(shared, "two")
     assert run["state"] == "Failed"
     assert "rank 0 speaks" in lines_of(run)
     assert "rank 1 speaks" in lines_of(run)
 
 
-def test_ctrl_c_leaves_the_log_of_the_hang_it_ended(trainwright: CommandLine, tmp_path: Path) -> None:
-    trainwright("up", "--detach")
+def test_ctrl_c_leaves_the_log_of_the_hang_it_ended(shared: CommandLine, tmp_path: Path) -> None:
     script = "print('about to hang', flush=True); __import__('time').sleep(600)"
-    with trainwright.start("run", write(tmp_path / "hang.yaml", plain_job("hang", script))) as run:
-        eventually("its line", lambda: any("about to hang" in lines_of(found) for found in runs(trainwright)))
+    with shared.start("run", write(tmp_path / "hang.yaml", plain_job("hang", script))) as run:
+        eventually("its line", lambda: any("about to hang" in lines_of(found) for found in runs(shared)))
         run.send_signal(signal.SIGINT)
         run.communicate(timeout=60)
-    eventually("the record of its end", lambda: run_of(trainwright, "hang")["state"] == "Deleted")
-    found = run_of(trainwright, "hang")
+    eventually("the record of its end", lambda: run_of(shared, "hang")["state"] == "Deleted")
+    found = run_of(shared, "hang")
     assert "Ctrl-C" in found["message"]
     assert "about to hang" in lines_of(found)
 
 
-def test_suspend_and_resume_keep_the_lines_of_both_attempts(trainwright: CommandLine, tmp_path: Path) -> None:
-    trainwright("up", "--detach")
-    go = start_waiting(trainwright, tmp_path)
-    trainwright("suspend", "long")
-    eventually("the suspension", lambda: run_of(trainwright, "long")["state"] == "Suspended")
-    trainwright("resume", "long")
-    eventually("both beginnings", lambda: lines_of(run_of(trainwright, "long")).count("begun") == 2)
+def test_suspend_and_resume_keep_the_lines_of_both_attempts(shared: CommandLine, tmp_path: Path) -> None:
+    go = start_waiting(shared, tmp_path)
+    shared("suspend", "long")
+    eventually("the suspension", lambda: run_of(shared, "long")["state"] == "Suspended")
+    shared("resume", "long")
+    eventually("both beginnings", lambda: lines_of(run_of(shared, "long")).count("begun") == 2)
     go.touch()
-    eventually("the end", lambda: run_of(trainwright, "long")["state"] == "Complete")
-    described = trainwright.parsed("runs", "describe", "long", "-o", "json")
+    eventually("the end", lambda: run_of(shared, "long")["state"] == "Complete")
+    described = shared.parsed("runs", "describe", "long", "-o", "json")
     assert sorted(log["attempt"] for log in described["logs"]) == [1, 2]
 
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from trainwright.api.wellknown import COMPLETION_INDEX
 from trainwright.conversion.layout import GLOBAL_INDEX, Place
+from trainwright.schema.expansion import expand
 from trainwright.schema.jsonobject import Json
 
 _SUBSCRIPT = re.compile(r"metadata\.(?:labels|annotations)\['([^']*)'\]")
-_EXPANSION = re.compile(r"\$(?:\$|\(([^()]*)\))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,8 @@ def resolve(env: list[Json], indexes: dict[str, str]) -> list[Json]:
         if match and match[1] in indexes:
             entry = {"name": entry["name"], "value": indexes[match[1]]}
         elif entry.get("valueFrom") is None:
-            entry = {"name": entry["name"], "value": _expanded(entry.get("value") or "", known)}
+            entry = {"name": entry["name"], "value": expand(entry.get("value") or "", known)}
         if "value" in entry:
             known[entry["name"]] = entry["value"]
         result.append(entry)
     return result
-
-
-def _expanded(text: str, known: dict[str, str]) -> str:
-    return _EXPANSION.sub(lambda match: "$" if match[1] is None else known.get(match[1], match[0]), text)

@@ -10,7 +10,7 @@ import asyncio
 import functools
 import ssl
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 
 from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.api import Api
@@ -143,9 +143,14 @@ async def log(api: Api, kubelet: Kubelet | None, call: Call) -> Answer | Streame
 
 async def ask(kubelet: Kubelet, url: str) -> Asked:
     """The node's answer, its body still to come. Raises what the node says if it refuses."""
+    return await accepted(kubelet.ask(url), url, 200)
+
+
+async def accepted(asking: Awaitable[Asked], url: str, status: int) -> Asked:
+    """The node's answer if it has this status. Another one is raised as a Status, with the node's words."""
     try:
-        upstream = await kubelet.ask(url)
-        if upstream.reply.status == 200:
+        upstream = await asking
+        if upstream.reply.status == status:
             return upstream
         with upstream as reply:
             text = (await reply.some(65536, ANSWER_SECONDS)).decode(errors="replace").strip()

@@ -14,12 +14,11 @@ from trainwright.embedded.apiserver import errors
 from trainwright.embedded.apiserver.api import Api
 from trainwright.embedded.apiserver.errors import StatusError, bad_request
 from trainwright.embedded.apiserver.http.requests import Call, UpgradedAnswer
-from trainwright.embedded.apiserver.operations.logs import ANSWER_SECONDS, Kubelet, address_of, container_of
+from trainwright.embedded.apiserver.operations.logs import Kubelet, accepted, address_of, container_of
 from trainwright.embedded.apiserver.storage.store import Key
 from trainwright.http.asking import Asked
 from trainwright.http.duplex import Duplex, relay
 from trainwright.http.headers import Headers
-from trainwright.http.pool import BadAddress
 from trainwright.schema.jsonobject import Json
 
 STREAMS = ("exec", "attach", "portforward")
@@ -46,7 +45,8 @@ async def stream(api: Api, kubelet: Kubelet | None, call: Call) -> UpgradedAnswe
         raise bad_request("Upgrade request required")
     if kubelet is None:
         raise StatusError(503, "this server was started without a way to its nodes, so it has no streams")
-    upstream = await _switch(kubelet, call, f"https://{address}{path}")
+    url = f"https://{address}{path}"
+    upstream = await accepted(kubelet.switch(call.method, url, _fields(call.headers)), url, 101)
     duplex = upstream.duplex
     assert duplex is not None
     fields = [(name, value) for name, value in upstream.reply.headers.items() if _is_passed(name)]
@@ -81,20 +81,6 @@ def _fields(headers: Mapping[str, str]) -> dict[str, str]:
         for name in headers
         if _is_passed(name) and name.lower() != "sec-websocket-extensions"
     }
-
-
-async def _switch(kubelet: Kubelet, call: Call, url: str) -> Asked:
-    try:
-        upstream = await kubelet.switch(call.method, url, _fields(call.headers))
-        if upstream.reply.status == 101:
-            return upstream
-        with upstream as reply:
-            text = (await reply.some(65536, ANSWER_SECONDS)).decode(errors="replace").strip()
-    except (BadAddress, OSError) as error:  # TimeoutError is an OSError
-        host = urllib.parse.urlsplit(url).netloc
-        raise StatusError(503, f"the node at {host} does not answer: {error or type(error).__name__}") from None
-    code = reply.status if 400 <= reply.status < 500 else 500
-    raise StatusError(code, text or f"the node answered {reply.status}")
 
 
 async def _join(upstream: Asked, node: Duplex, client: Duplex) -> None:

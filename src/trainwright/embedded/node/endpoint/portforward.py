@@ -1,18 +1,21 @@
 """`kubectl port-forward` on the node: connections of a client to ports of a pod.
 
 In: a connection that has been switched to SPDY, to a WebSocket that carries SPDY, or to a WebSocket with two channels
-for each port. Out: connections to the pod's address, each byte passed on unchanged. In SPDY every forwarded connection
-is a pair of streams, data and error, which have the same request id.
+for each port. Out: connections to ports that a process of the pod listens on, each byte passed on unchanged, until
+nothing has been passed on for four hours, as in a kubelet. In SPDY every forwarded connection is a pair of streams,
+data and error, which have the same request id.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from trainwright.embedded.node.network.addresses import LOOPBACK, PortName, port_here
-from trainwright.embedded.node.pods.record import PodToRun
+from trainwright.embedded.node.network.listeners import listening_addresses
+from trainwright.embedded.node.pods.record import PodRecord, PodToRun
 from trainwright.http.duplex import Duplex
 from trainwright.http.spdy import Broken, Carrier, Session, Stream
 from trainwright.http.websocket import WebSocket
@@ -22,6 +25,9 @@ TUNNEL = f"SPDY/3.1+{PROTOCOL}"
 CHANNELS = ("v4.channel.k8s.io",)
 CONNECT_SECONDS = 10.0
 READ_BYTES = 32 * 1024
+IDLE_SECONDS = 4 * 3600.0
+"""A kubelet's streamingConnectionIdleTimeout."""
+WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 nothing is bound to them here
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +39,33 @@ class Pod:
     hostname: str
     address: str
     ports: dict[PortName, int]
+    supervisor: int
+    """Whose descendants the pod's processes are."""
 
     @classmethod
-    def of(cls, pod: PodToRun) -> Pod:
-        return cls(pod["name"], pod["uid"], pod["hostname"], pod["address"], pod["ports"])
+    def of(cls, pod: PodToRun, record: PodRecord) -> Pod:
+        supervisor = int(record["supervisor"][0])
+        return cls(pod["name"], pod["uid"], pod["hostname"], pod["address"], pod["ports"], supervisor)
 
     async def connect(self, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection to the port, or to the one that the node gave the job in its place."""
         here = port_here(self.ports, self.hostname, port)
-        problem: OSError = OSError("no address")
-        for address in dict.fromkeys((self.address, LOOPBACK)):  # a server may listen on 127.0.0.1 only
+        problem = OSError(errno.ECONNREFUSED, "Connection refused: no process of the pod listens on it")
+        for address in await asyncio.to_thread(self._addresses, here):
             try:
                 async with asyncio.timeout(CONNECT_SECONDS):
                     return await asyncio.open_connection(address, here, limit=READ_BYTES)
             except OSError as error:  # TimeoutError is one
                 problem = error
         raise problem
+
+    def _addresses(self, port: int) -> list[str]:
+        """Where the pod itself listens: the machine's network is everybody's, and another may listen beside it."""
+        found = listening_addresses(self.supervisor, port)
+        if found is None:
+            return [self.address]
+        everywhere = [self.address] if any(address in WILDCARDS for address in found) else []
+        return sorted({*everywhere, *found} - {*WILDCARDS}, key=(self.address, LOOPBACK, *found).index)
 
     def failed(self, port: int, error: OSError) -> bytes:
         why = error.strerror or str(error) or type(error).__name__
@@ -71,11 +88,30 @@ class Side(Protocol):
         """Nothing more is written."""
 
 
-async def forward(side: Side, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Passes bytes on until both directions have ended."""
+class Idleness:
+    """Since when nothing has been passed on."""
+
+    def __init__(self, seconds: float = IDLE_SECONDS) -> None:
+        self._seconds = seconds
+        self._last = asyncio.get_running_loop().time()
+
+    def end(self) -> None:
+        """Something was passed on."""
+        self._last = asyncio.get_running_loop().time()
+
+    async def last(self) -> None:
+        """Returns when it has lasted too long."""
+        loop = asyncio.get_running_loop()
+        while (remaining := self._last + self._seconds - loop.time()) > 0:  # noqa: ASYNC110 it waits for a time
+            await asyncio.sleep(remaining)
+
+
+async def forward(side: Side, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, idleness: Idleness) -> None:
+    """Passes bytes on until both directions have ended, or nothing more comes."""
 
     async def inwards() -> None:
         while data := await side.read():
+            idleness.end()
             writer.write(data)
             await writer.drain()
         if side.has_left:
@@ -85,14 +121,15 @@ async def forward(side: Side, reader: asyncio.StreamReader, writer: asyncio.Stre
 
     async def outwards() -> None:
         while data := await reader.read(READ_BYTES):
+            idleness.end()
             await side.write(data)
         await side.close()
 
-    tasks = [asyncio.ensure_future(inwards()), asyncio.ensure_future(outwards())]
+    tasks = [asyncio.ensure_future(work) for work in (inwards(), outwards(), idleness.last())]
     try:
         # The server has said all: what the client still sends goes nowhere.
-        await asyncio.wait([tasks[1]])
-        await asyncio.gather(*tasks[1:])
+        done, _ = await asyncio.wait(tasks[1:], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.gather(*done)
     except ConnectionError:
         pass
     finally:
@@ -113,21 +150,25 @@ class Forwarding:
     """All that one client has forwarded over one SPDY connection."""
 
     pod: Pod
+    idleness: Idleness = field(default_factory=Idleness)
     _pairs: dict[str, Pair] = field(default_factory=dict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def run(self, carrier: Carrier) -> None:
         session = Session(carrier, self._opened)
+        ways = [asyncio.ensure_future(session.run()), asyncio.ensure_future(self.idleness.last())]
         try:
-            await session.run()
+            done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.gather(*done)
         except (Broken, ConnectionError):
             pass
         finally:
-            for task in self._tasks:
+            for task in (*ways, *self._tasks):
                 task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.gather(*ways, *self._tasks, return_exceptions=True)
 
     async def _opened(self, stream: Stream) -> bool:
+        self.idleness.end()
         port, kind = stream.headers.get("port", ""), stream.headers.get("streamtype", "")
         if not port.isdecimal() or not 0 < int(port) < 65536 or kind not in ("data", "error"):
             return False
@@ -152,7 +193,7 @@ class Forwarding:
             await error.close()
             await data.reset()
             return
-        await forward(data, reader, writer)
+        await forward(data, reader, writer, self.idleness)
         await error.close()
         data.forget()
         error.forget()
@@ -189,7 +230,7 @@ class Channel:
         except OSError as problem:
             await self._socket.send(b"\1" + pod.failed(port, problem))
         else:
-            await forward(self, reader, writer)
+            await forward(self, reader, writer, Idleness())
         await self._socket.close()
 
     async def read(self) -> bytes:

@@ -88,10 +88,10 @@ class StreamServer:
     async def _port_forward(
         self, request: Request, directory: PodDirectory, query: Mapping[str, list[str]]
     ) -> Response | UpgradedResponse:
-        to_run = await asyncio.to_thread(directory.pod)
-        if to_run is None:
+        to_run, record = await asyncio.to_thread(lambda: (directory.pod(), directory.record()))
+        if to_run is None or record is None:
             return text("the pod is not running", 404)
-        pod = Pod.of(to_run)
+        pod = Pod.of(to_run, record)
         ports = [port for given in query.get("port", query.get("ports", [])) for port in given.split(",")]
 
         async def serve(duplex: Duplex, protocol: str) -> None:

@@ -18,9 +18,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
+from trainwright.embedded.node.pods.processes import descendants
 from trainwright.embedded.node.pods.record import PodRecord
 from trainwright.schema.jsonobject import Json
 
@@ -85,7 +86,7 @@ class Stacks:
         """The processes that train, by pid, with their names: those with a rank of their own, else the programs."""
         found: list[tuple[int, str | None]] = []
         ranks: set[str] = set()
-        for pid in self._descendants(supervisor):
+        for pid in descendants(supervisor, self._proc):
             if OURS in self._read(pid, "cmdline") or not self._read(pid, "cmdline"):
                 continue
             rank = self._rank(pid)
@@ -108,12 +109,6 @@ class Stacks:
             if value.isdecimal():
                 return value
         return None
-
-    def _descendants(self, pid: int) -> Iterator[int]:
-        for task in sorted((self._proc / str(pid) / "task").glob("*")):
-            for child in self._read(pid, f"task/{task.name}/children").split():
-                yield int(child)
-                yield from self._descendants(int(child))
 
     def _handles(self, pid: int) -> bool:
         """Whether the process has a handler for our signal."""

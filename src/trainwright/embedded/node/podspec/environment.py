@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trainwright.schema.expansion import expand
 from trainwright.schema.jsonobject import Json
 from trainwright.schema.quantity import parse_quantity
 
@@ -57,19 +58,6 @@ class Facts:
     address: str
     host_address: str
     allocatable: Mapping[str, str]
-
-
-_EXPANSION = re.compile(r"\$(?:\$|\(([^()]*)\))")
-
-
-def expand(text: str, variables: Mapping[str, str]) -> str:
-    """The text with Kubernetes' `$(NAME)` references expanded. Unknown names stay; `$$` is a dollar sign."""
-
-    def replace(match: re.Match[str]) -> str:
-        name = match[1]
-        return "$" if name is None else variables.get(name, match[0])
-
-    return _EXPANSION.sub(replace, text)
 
 
 def variables(container: Json, pod: Json, sources: Sources, facts: Facts) -> dict[str, str]:

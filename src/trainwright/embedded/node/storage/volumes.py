@@ -19,10 +19,10 @@ from trainwright.embedded.node.podspec.environment import (
     Facts,
     Sources,
     Unresolved,
-    expand,
     field_value,
     resource_value,
 )
+from trainwright.schema.expansion import expand
 from trainwright.schema.jsonobject import Json
 
 DEFAULT_MODE = 0o644

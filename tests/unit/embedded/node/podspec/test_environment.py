@@ -12,10 +12,10 @@ from trainwright.embedded.node.podspec.environment import (
     Sources,
     Unresolved,
     command_line,
-    expand,
     references,
     variables,
 )
+from trainwright.schema.expansion import expand
 
 FACTS = Facts("127.64.0.1", "127.0.0.1", {"cpu": "4", "memory": "8Gi"})
 POD: dict[str, Any] = {

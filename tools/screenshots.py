@@ -7,6 +7,7 @@ both themes and three widths, and a few views more.
 from __future__ import annotations
 
 import base64
+import os
 import shutil
 import tempfile
 import time
@@ -36,7 +37,11 @@ def main() -> None:
     from playwright.sync_api import sync_playwright
 
     PICTURES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="trainwright-") as scratch, command_line(Path(scratch) / "cluster") as line:
+    with (
+        tempfile.TemporaryDirectory(prefix="trainwright-") as scratch,
+        command_line(Path(scratch) / "trainwright") as line,
+    ):
+        os.environ["XDG_STATE_HOME"] = scratch  # the default directory needs no --dir in the commands that are shown
         _train(line, Path(scratch))
         with sync_playwright() as playwright:
             program = shutil.which("chromium")
@@ -54,7 +59,8 @@ def _train(line: CommandLine, scratch: Path) -> None:
     home.mkdir()
     shutil.copy(SCRIPT, home)
     for name, words in JOBS.items():
-        line("run", "train.py", "--runtime", "plain", "--name", name, "--detach", *words, cwd=home)
+        command = ["--", "python", "train.py"]  # and no path of this machine
+        line("run", "--runtime", "plain", "--name", name, "--detach", *words, *command, cwd=home)
         if name == "gpt2-pretrain":
             time.sleep(4)
             line("suspend", name)
@@ -69,11 +75,11 @@ def _look(chromium: Any, line: CommandLine, theme: str) -> None:
         visitor.sign_in(key_of(line.directory))
         visitor.go("/").locator(".c-progress .progress").first.wait_for()
         _take(visitor, f"jobs-{width}-{theme}")
-        visitor.go("/jobs/default/bert-sweep-7" if width != "wide" else "/jobs/default/llama3-lora")
+        visitor.go("/jobs/default/bert-sweep-7" if width != "wide" else "/jobs/default/resnet50-ddp")
         visitor.page.locator(".chart canvas").first.wait_for()
         _take(visitor, f"job-{width}-{theme}")
         if width == "desk":
-            for name, path in (("running", "/jobs/default/llama3-lora"), ("logs", "/jobs/default/llama3-lora/logs")):
+            for name, path in (("running", "/jobs/default/resnet50-ddp"), ("logs", "/jobs/default/resnet50-ddp/logs")):
                 visitor.go(path)
                 _take(visitor, f"{name}-{theme}")
             if theme == "light":

@@ -13,7 +13,7 @@ print(f"\x1b[32mrank {rank} begins\x1b[0m", flush=True)
 print(os.environ.get("SAY", "nothing to say"), flush=True)
 name = os.environ.get("METRIC", "loss")
 for step in range(1, total + 1):
-    loss = 2.5 * math.exp(-step / (total / 6)) + 0.04 * math.sin(step)
+    loss = 2.5 * math.exp(-step / (total / 6)) + 0.06 + 0.03 * math.sin(step)
     progress(step, total, **{name: loss, "accuracy": 1 - math.exp(-step / (total / 4)), "lr": 0.1 * 0.999**step})
     sys.stdout.write(f"\r{step}/{total} {'#' * (20 * step // total)}")
     sys.stdout.flush()

@@ -38,7 +38,7 @@ function Chart({ runs, metric, x, log }) {
       plot.current = new UPlot({
         width: box.current.clientWidth, height: 190, cursor: { sync: { key: "curves" }, drag: { x: true, y: false } }, legend: { show: false },
         scales: { x: { time: x === "time" }, y: log ? { distr: 3 } : {} },
-        series: [{}, ...runs.map((run, at) => ({ label: run.label, stroke: css(`--c${at}`), width: 1.75, spanGaps: true, points: { show: false } }))],
+        series: [{}, ...runs.map((run, at) => ({ label: run.label, stroke: css(`--c${at}`), width: 1.75, spanGaps: true, points: { show: run.time.length < 3 } }))],
         axes: [{ ...axis, size: 32 }, { ...axis, size: 58, values: (_, values) => values.map((value) => (value === null ? "" : number(value))) }],
         hooks: { setCursor: [(u) => setHover(u.cursor.idx)] },
       }, latest.current, box.current);

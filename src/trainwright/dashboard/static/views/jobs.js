@@ -106,7 +106,7 @@ class Row extends Component {
       <td class="c-name"><${Link} to=${path("jobs", row.namespace, row.name)} title=${row.name}>${row.name}<//>${many && html`<span class="sub">${row.namespace}</span>`}</td>
       <td class="c-state"><${State} name=${row.state} /><span class="sub" title=${row.sentence}>${row.sentence}</span></td>
       <td class="c-nodes">${row.ready === null ? "" : over ? row.nodes ?? "" : `${row.ready}/${row.nodes ?? "?"}`}${row.restarts > 0 && html` <span class="tag" title="restarts">↻${row.restarts}</span>`}</td>
-      <td class="c-progress">${row.percent !== null && html`<${Bar} percent=${row.percent} state=${row.state} label=${`Progress of ${row.name}`} /><span class="sub">${Math.floor(row.percent)} %${row.remaining && !over ? `, ${duration(row.remaining)} left` : ""}</span>`}</td>
+      <td class="c-progress">${row.percent !== null && html`<${Bar} percent=${row.percent} state=${row.state} label=${`Progress of ${row.name}`} /><span class="sub">${Math.floor(row.percent)} %${row.remaining && row.state === "Running" ? `, ${duration(row.remaining)} left` : ""}</span>`}</td>
       <td class="c-metric">${metric && html`<${Spark} points=${row.spark?.points} /><${Metric} name=${row.spark?.name ?? metric[0]} value=${row.metrics.find(([name]) => name === row.spark?.name)?.[1] ?? metric[1]} />`}</td>
       <td class="c-runtime"><span title=${row.runtime}>${row.runtime}</span></td>
       <td class="c-age"><time datetime=${row.created}>${age}</time></td></tr>`;

@@ -130,7 +130,7 @@ $(VENV)-%/ready: $(BIN)/uv requirements/%.txt
 	@touch $@
 
 .PHONY: test-training test-training-long test-examples-long
-test-training: setup-torch $(VENV)-training/ready $(VENV)-mpich/ready ## JAX, XGBoost, TensorFlow, MLX and MPI train on several nodes here
+test-training: setup-torch $(VENV)-training/ready $(VENV)-mpich/ready $(VENV)-torchtune/ready ## JAX, XGBoost, TensorFlow, MLX, MPI and torchtune train here
 	TRAINWRIGHT_TRAINING=1 $(PYTEST) --timeout 330 $(OPTIONS) tests/training -k "not intelmpi and not deepspeed and not survival"
 
 test-long: test-training-long
@@ -218,7 +218,7 @@ requirements: $(BIN)/uv ## pin the requirements anew, with hashes and without an
 	$(PIN) pyproject.toml -o requirements/runtime.txt
 	$(PIN) --extra dev pyproject.toml -o requirements/dev.txt
 	$(PIN) --extra initializers pyproject.toml -o requirements/initializers.txt
-	for name in bootstrap build torch sdk initializers-test browser examples docs training mpich intelmpi; do $(PIN) requirements/$$name.in -o requirements/$$name.txt; done
+	for name in bootstrap build torch sdk initializers-test browser examples docs training mpich intelmpi torchtune; do $(PIN) requirements/$$name.in -o requirements/$$name.txt; done
 
 clean: ## remove the environment and caches
-	rm -rf $(VENV) $(VENV)-sdk $(VENV)-training $(VENV)-mpich $(VENV)-intelmpi $(VENV)-examples $(VENV)-docs build dist .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-sdk $(VENV)-training $(VENV)-mpich $(VENV)-intelmpi $(VENV)-torchtune $(VENV)-examples $(VENV)-docs build dist .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -28,10 +28,11 @@ OURS = re.compile(r"^Traceback", re.MULTILINE)
 
 
 class CommandLine:
-    """`trainwright …` with `--dir` filled in."""
+    """`trainwright …` with `--dir` filled in. `behind` are words of another command that starts it."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, behind: Sequence[str] = ()) -> None:
         self.directory = directory
+        self.behind = behind
 
     def __call__(
         self,
@@ -79,7 +80,7 @@ class CommandLine:
     def command(self, *arguments: str) -> list[str]:
         name, *rest = arguments
         offline = name in ("render", "validate", "explain", "plugins")
-        return [*COMMAND, name, *([] if offline else ["--dir", str(self.directory)]), *rest]
+        return [*self.behind, *COMMAND, name, *([] if offline else ["--dir", str(self.directory)]), *rest]
 
     @property
     def kubeconfig(self) -> Path:
@@ -131,9 +132,9 @@ def in_process(directory: Path) -> Iterator[CommandLine]:
 
 
 @contextmanager
-def command_line(directory: Path) -> Iterator[CommandLine]:
+def command_line(directory: Path, behind: Sequence[str] = ()) -> Iterator[CommandLine]:
     """A command line; at the end its cluster is taken down, and a process that is left over fails the test."""
-    trainwright = CommandLine(directory)
+    trainwright = CommandLine(directory, behind)
     try:
         yield trainwright
     finally:

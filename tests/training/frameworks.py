@@ -39,10 +39,17 @@ def environment(name: str) -> dict[str, str]:
     return {"VIRTUAL_ENV": str(prefix), "PATH": path, "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
-def train(trainwright: CommandLine, script: str, *flags: str, within: str, env: dict[str, str] | None = None) -> str:
+def train(
+    trainwright: CommandLine,
+    script: str,
+    *flags: str,
+    within: str,
+    env: dict[str, str] | None = None,
+    code: int = 0,
+) -> str:
     """Runs a script as a user does who has activated the environment and stands beside the script."""
     variables = {**environment(within), **(env or {})}
-    return trainwright("run", script, *flags, cwd=SCRIPTS, env=variables, seconds=SECONDS)
+    return trainwright("run", script, *flags, cwd=SCRIPTS, env=variables, seconds=SECONDS, code=code)
 
 
 def check(output: str, *, world: int, nodes: int, falls_to: float = 0.2) -> list[Result]:

@@ -5,12 +5,18 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from commandline import CommandLine
-from training.frameworks import ROOT, check, train
+from training.frameworks import ROOT, check, environment, train
 
 pytestmark = pytest.mark.timeout(330)
 
@@ -44,6 +50,27 @@ def test_mpi4py_on_three_nodes(trainwright: CommandLine, within: str, library: s
 def test_mpi4py_on_three_nodes_of_two_processes(trainwright: CommandLine) -> None:
     output = train(trainwright, "mpi_line.py", "--nodes", "3", "--procs", "2", within="mpich")
     check(output, world=6, nodes=3)
+
+
+def test_mpi4py_on_three_nodes_under_an_open_mpi_4_of_this_machine(trainwright: CommandLine, tmp_path: Path) -> None:
+    found = shutil.which("mpirun")
+    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout if found else ""
+    if not re.search(r"\(Open ?(MPI|RTE)\) 4\.", version):
+        pytest.skip("there is no Open MPI 4 on this machine")
+    variables = environment("mpich")
+    # An environment with the packages of that one, and without its mpirun, which would come first.
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    (packages,) = Path(variables["VIRTUAL_ENV"]).glob("lib/python3*/site-packages")
+    (own,) = (tmp_path / "venv").glob("lib/python3*/site-packages")
+    (own / "packages.pth").write_text(f"{packages}\n")
+    env = {
+        "VIRTUAL_ENV": str(tmp_path / "venv"),
+        "PATH": f"{tmp_path / 'venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "MPI4PY_LIBMPI": "libmpi.so.40",
+    }
+    output = train(trainwright, "mpi_line.py", "--nodes", "3", within="mpich", env=env)
+    check(output, world=3, nodes=3)
+    assert "LIBRARY Open MPI v4" in output
 
 
 def test_mlx_over_mpi(trainwright: CommandLine) -> None:

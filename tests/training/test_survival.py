@@ -27,22 +27,43 @@ spec:
   trainer:
     numNodes: 2
     command: {command}
+    env: {variables}
 """
 
 
-@pytest.mark.timeout(120 + 20 * KILLS)
-def test_an_mpi_job_never_notices_that_the_control_plane_dies(trainwright: CommandLine, tmp_path: Path) -> None:
-    variables = environment("mpich")
-    python = str(ROOT / ".venv-mpich" / "bin" / "python")
-    command = ["mpirun", python, str(SCRIPTS / "mpi_line.py"), str(0.2 + KILLS / 4), str(tmp_path)]
-    (tmp_path / "job.yaml").write_text(JOB.format(runtime="mpi-distributed", command=command))
+KINDS = {
+    "torch": ("torch-distributed", "training", "torchrun"),
+    "jax": ("jax-distributed", "training", "python"),
+    "xgboost": ("xgboost-distributed", "training", "python"),
+    "tensorflow": ("tensorflow-distributed", "training", "python"),
+    "mpi": ("mpi-distributed", "mpich", "mpirun python"),
+    "mlx": ("mlx-distributed", "training", "mpirun python"),
+    "deepspeed": ("deepspeed-distributed", "training", "mpirun python"),
+}
+"""Of each framework: its runtime, its environment, and what starts its script."""
+SECONDS_OF_A_KILL = 5
+VARIABLES = {"DS_ACCELERATOR": "cpu", "MLX_MPI_LIBNAME": str(ROOT / ".venv-training" / "lib" / "libmpi.so.40")}
+
+
+@pytest.mark.timeout(200 + 30 * KILLS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_never_notices_that_the_control_plane_dies(
+    trainwright: CommandLine, tmp_path: Path, kind: str
+) -> None:
+    runtime, within, starter = KINDS[kind]
+    variables = environment(within) | VARIABLES
+    program = f"{variables['VIRTUAL_ENV']}/bin"
+    words = [word if word == "mpirun" else f"{program}/{word}" for word in starter.split()]
+    pause = str(SECONDS_OF_A_KILL * (KILLS + 1) / 40)
+    command = [*words, str(SCRIPTS / f"{kind}_line.py"), pause, str(tmp_path)]
+    (tmp_path / "job.yaml").write_text(JOB.format(runtime=runtime, command=command, variables=entries(variables)))
     trainwright("up", "--detach", env=variables)
-    trainwright("run", str(tmp_path / "job.yaml"), "--detach")
+    trainwright("run", str(tmp_path / "job.yaml"), "--detach", env=variables)
 
     def ranks() -> list[str]:
         return processes_of_ranks(str(tmp_path))
 
-    eventually("both ranks train", lambda: len(ranks()) == 2, 60)
+    eventually("both ranks train", lambda: len(ranks()) == 2, 120)
     before = ranks()
     for _ in range(KILLS):
         trainwright.kill_control_plane()
@@ -55,6 +76,11 @@ def test_an_mpi_job_never_notices_that_the_control_plane_dies(trainwright: Comma
     eventually("nothing of its pods runs", lambda: not processes_of_pods(trainwright.directory))
 
 
+def entries(variables: dict[str, str]) -> str:
+    chosen = {name: value for name, value in variables.items() if name != "PATH"}
+    return "[" + ", ".join(f'{{name: {name}, value: "{value}"}}' for name, value in chosen.items()) + "]"
+
+
 def processes_of_ranks(mark: str) -> list[str]:
     """The pid of every Python process that has the mark as an argument, in order."""
     found = []
@@ -64,6 +90,7 @@ def processes_of_ranks(mark: str) -> list[str]:
                 words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
             except OSError:
                 continue
-            if words[0].endswith("python") and words[1].endswith("_line.py") and mark in words:
+            script = next((word for word in words[1:] if word != "-u"), "")  # torchrun starts its ranks with -u
+            if words[0].endswith("python") and script.endswith("_line.py") and mark in words:
                 found.append(entry.name)
     return sorted(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import deepspeed
 import torch
-from report import line_data, report
+from report import line_data, linger, report
 
 deepspeed.init_distributed("gloo")
 torch.manual_seed(0)
@@ -25,5 +25,6 @@ for _ in range(40):
     engine.step()
     torch.distributed.all_reduce(mean := loss.detach().clone())
     losses.append(float(mean) / world)
+    linger()
 report(rank, world, losses, [weight.detach() for weight in model.parameters()])
 torch.distributed.destroy_process_group()

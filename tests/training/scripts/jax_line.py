@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from report import line_data, report
+from report import line_data, linger, report
 
 jax.distributed.initialize(
     os.environ["JAX_COORDINATOR_ADDRESS"], int(os.environ["JAX_NUM_PROCESSES"]), int(os.environ["JAX_PROCESS_ID"])
@@ -30,5 +30,6 @@ weights, losses = jnp.zeros((2, 1)), []
 for _ in range(40):
     weights, loss = step(weights, x, y)
     losses.append(float(loss))
+    linger()
 multihost_utils.sync_global_devices("done")
 report(jax.process_index(), jax.process_count(), losses, [numpy.asarray(weights.addressable_data(0))])

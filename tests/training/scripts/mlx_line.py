@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mlx.core as mx
 import numpy
-from report import line_data, report
+from report import line_data, linger, report
 
 mx.set_default_device(mx.cpu)
 group = mx.distributed.init(backend="mpi")
@@ -17,4 +17,5 @@ for _ in range(40):
     weights = weights - 0.3 * mx.distributed.all_sum(gradient) / group.size()
     mx.eval(weights, loss)
     losses.append(loss.item())
+    linger()
 report(group.rank(), group.size(), losses, [numpy.array(weights)])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
+import sys
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +19,12 @@ def report(rank: int, world: int, losses: Sequence[float], weights: Sequence[Any
         digest.update(numpy.ascontiguousarray(numpy.asarray(weight, dtype="float32").round(5)).tobytes())
     line = f"RESULT rank={rank} world={world} host={socket.gethostname()} first={losses[0]:.6f} last={losses[-1]:.6f}"
     os.write(1, f"{line} weights={digest.hexdigest()[:16]}\n".encode())  # one write: ranks share a pipe under mpirun
+
+
+def linger() -> None:
+    """Waits after a step for as many seconds as the first argument says, so that a test can do something meanwhile."""
+    if len(sys.argv) > 1:
+        time.sleep(float(sys.argv[1]))
 
 
 def line_data(rank: int, world: int) -> tuple[Any, Any]:

@@ -7,8 +7,15 @@ import threading
 
 import numpy
 import xgboost
-from report import report
+from report import linger, report
 from xgboost.tracker import RabitTracker
+
+
+class Lingering(xgboost.callback.TrainingCallback):
+    def after_iteration(self, model, epoch, evals_log) -> bool:
+        linger()
+        return False
+
 
 rank, world = int(os.environ["DMLC_TASK_ID"]), int(os.environ["DMLC_NUM_WORKER"])
 uri, port = os.environ["DMLC_TRACKER_URI"], int(os.environ["DMLC_TRACKER_PORT"])
@@ -30,10 +37,11 @@ with xgboost.collective.CommunicatorContext(
     model = xgboost.train(
         {"objective": "binary:logistic", "max_depth": 3, "nthread": 1},
         data,
-        num_boost_round=20,
+        num_boost_round=40,
         evals=[(data, "train")],
         evals_result=history,
         verbose_eval=False,
+        callbacks=[Lingering()],
     )
     trees = numpy.frombuffer("".join(model.get_dump()).encode(), dtype="uint8")
     report(xgboost.collective.get_rank(), xgboost.collective.get_world_size(), history["train"]["logloss"], [trees])

@@ -39,6 +39,13 @@ def test_an_address_taken_before_a_restart_is_not_given_again() -> None:
     assert "a" not in addresses.taken
 
 
+def test_two_clusters_on_one_machine_begin_at_different_addresses() -> None:
+    first = [Addresses().of("a") for _ in range(50)]
+    assert len(set(first)) > 45, "a second cluster's sshd would meet the first one's on port 2222"
+    last = Addresses(_next=(64 << 16) - 3)
+    assert [last.of(uid) for uid in "ab"] == ["127.127.255.254", "127.64.0.1"]
+
+
 def test_a_port_that_somebody_listens_on_is_not_given() -> None:
     with socket.socket() as taken:
         port = free_port(set())

@@ -14,6 +14,7 @@ import msgspec
 
 from trainwright.api.metadata import ObjectMeta, PartialObjectMetadata
 from trainwright.api.resources import TRAIN_JOBS
+from trainwright.api.times import seconds_of
 from trainwright.api.trainjob import TrainJob
 from trainwright.client import ApiError, Client, Conflict, Forbidden, NotFound
 from trainwright.client.errors import BadRequest, Invalid, TooManyRequests, UnknownOutcome
@@ -89,6 +90,7 @@ class TrainJobReconciler:
         self._scaling = Scaling(client, kinds, self._events)
         self._ending = Ending(client, views, self._now)
         self._converged = Converged(kinds)
+        self._since: float | None = None  # by the API server's clock: what is older was somebody else's before
 
     async def reconcile(self, key: Key) -> Outcome:
         job = self._jobs.get(key)
@@ -114,6 +116,8 @@ class TrainJobReconciler:
             return await self._write_status(job, workload, problem=await self._scaling.follow(job, workload))
         if workload is None and (not is_whole(job) or self._kinds.saw_go(job)):
             return await self._build_again(job)
+        if workload is None and self._was_there_before(job):
+            return await self._build_found(job)
         return await self._build(job, workload)
 
     def is_own_write(self, delta: Delta[TrainJob]) -> bool:
@@ -148,6 +152,24 @@ class TrainJobReconciler:
         if last.status.is_finished:
             return await self._write_status(job, last)
         return await self._build(job, None)
+
+    def _was_there_before(self, job: TrainJob) -> bool:
+        """Whether the job is older than this operator, so that another one may have acted for it."""
+        if self._since is None:
+            self._since = self._client.server_time.now()
+        created = job.metadata.creation_timestamp
+        return created is not None and seconds_of(created) <= self._since
+
+    async def _build_found(self, job: TrainJob) -> Outcome:
+        """A job that we found, and of no workload. A first list may be an old sight of both: a job that has ended, or
+        has a workload by now, must not train again.
+        """
+        live = await self._read_live(job)
+        if live is None:
+            return Done()  # ended, gone or replaced: the watch will tell
+        if not is_whole(live):
+            return After(LEAVING_SECONDS)  # the watch is behind, and will show its workload, or that it has gone
+        return await self._go_on(live, None)
 
     async def _build(self, job: TrainJob, workload: Workload | None) -> Outcome:
         whole = job if is_whole(job) else await self._read_live(job)

@@ -27,7 +27,12 @@ Trainwright {{ .Chart.AppVersion }} runs in namespace {{ .Release.Namespace }}.
 
 It needs JobSet for TrainJobs to run; until JobSet is there, a TrainJob's message says so.
 {{- if not .Values.runtimes.enabled }}
-There are no runtimes yet unless you have made some: --set runtimes.enabled=true installs those that ship with it.
+There are no runtimes yet unless you have made some. An upgrade with --set runtimes.enabled=true installs those that
+ship with it:
+  helm -n {{ .Release.Namespace }} upgrade {{ .Release.Name }} CHART --reset-then-reuse-values
+{{- else if not (.Capabilities.APIVersions.Has "trainer.kubeflow.org/v1alpha1/ClusterTrainingRuntime") }}
+The CRDs are new, so the runtimes are not installed yet. Once more, and they are:
+  helm -n {{ .Release.Namespace }} upgrade {{ .Release.Name }} CHART --reset-then-reuse-values
 {{- end }}
 
   kubectl -n {{ .Release.Namespace }} get deployment kubeflow-trainer-controller-manager
@@ -100,8 +105,16 @@ def _document(part: Part) -> str:
         tree = {**tree, "metadata": {**tree["metadata"], "annotations": _kept(tree["metadata"].get("annotations"))}}
     lines = "".join(f"{line}\n" for line in _mapping(tree, 0))
     if part.switch:
-        return f"{{{{- if .Values.{part.switch} }}}}\n---\n{lines}{{{{- end }}}}\n"
+        return f"{{{{- if {_condition(part)} }}}}\n---\n{lines}{{{{- end }}}}\n"
     return f"---\n{lines}"
+
+
+def _condition(part: Part) -> str:
+    """Helm looks up every kind before it creates anything: an object of our own kinds waits for their CRDs."""
+    switch, kind = f".Values.{part.switch}", part.tree["kind"]
+    if kind != "ClusterTrainingRuntime":
+        return switch
+    return f'and {switch} (.Capabilities.APIVersions.Has "{part.tree["apiVersion"]}/{kind}")'
 
 
 def _kept(annotations: dict[str, Any] | None) -> Any:

@@ -18,6 +18,7 @@ from trainwright.testing.controlplane import documents
 
 CHART = ROOT.parent / "charts/trainwright"
 NAMESPACE = "kubeflow-system"
+CLUSTER = ("--kube-version", "1.36.4", "--api-versions", "trainer.kubeflow.org/v1alpha1/ClusterTrainingRuntime")
 KEEP = "helm.sh/resource-policy"
 
 VALUE_SETS: dict[str, Json] = {
@@ -84,7 +85,7 @@ def run(*words: str | Path, code: int = 0) -> str:
 def template(helm: Path, given: Json, directory: Path, namespace: str = NAMESPACE) -> dict[tuple[str, str], Json]:
     file = directory / "values.yaml"
     file.write_text(json.dumps(given))
-    words = ("--namespace", namespace, "--kube-version", "1.36.4", "--values", file)
+    words = ("--namespace", namespace, *CLUSTER, "--values", file)
     return by_name(documents(run(helm, "template", "trainwright", CHART, *words)))
 
 
@@ -145,7 +146,7 @@ def test_helm_refuses_wrong_values_by_the_schema(helm: Path, tmp_path: Path) -> 
 
 
 def test_crds_and_runtimes_are_marked_to_stay(helm: Path, tmp_path: Path) -> None:
-    words = ("template", "x", CHART, "--kube-version", "1.36.4", "--set", "runtimes.enabled=true")
+    words = ("template", "x", CHART, *CLUSTER, "--set", "runtimes.enabled=true")
     kept = {
         (item["kind"], item["metadata"]["name"])
         for item in documents(run(helm, *words))
@@ -154,6 +155,12 @@ def test_crds_and_runtimes_are_marked_to_stay(helm: Path, tmp_path: Path) -> Non
     assert {kind for kind, _ in kept} == {"CustomResourceDefinition", "ClusterTrainingRuntime"}
     assert len(kept) == 3 + len(list((ROOT / "runtimes").glob("*.yaml")))
     assert KEEP not in run(helm, *words, "--set", "crds.keep=false")
+
+
+def test_runtimes_wait_for_the_crds_of_a_first_installation(helm: Path) -> None:
+    """Helm looks up every kind before it creates anything, so one release cannot bring a CRD and an object of it."""
+    said = run(helm, "template", "x", CHART, *CLUSTER[:2], "--set", "runtimes.enabled=true")
+    assert not [item for item in documents(said) if item["kind"] == "ClusterTrainingRuntime"]
 
 
 def test_promtool_accepts_the_rules(tmp_path: Path) -> None:

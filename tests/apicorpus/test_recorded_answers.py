@@ -23,6 +23,11 @@ from apiserver_process import ApiServerProcess, api_server_process
 HERE = Path(__file__).parent
 BOB = "a-token-for-bob"
 SCENARIOS = replay.load([str(HERE / "scenarios"), str(HERE / "more")])
+MEANT = {
+    # A TrainJob can be scaled since elastic training; Kubeflow Trainer's, which was recorded, cannot.
+    "discovery-aggregated": "extract/trainjobs/subresources: expected 1 elements, got 2",
+}
+"""What our own CRDs have on purpose and the recorded ones have not: the one difference of a scenario, and a must."""
 
 
 @pytest.fixture(scope="module")
@@ -49,4 +54,8 @@ def test_answers_as_recorded(scenario: dict[str, Any], client: Client) -> None:
         worst, found = result.verdict(facets_of(scenario))
         if worst in ("must", "should"):
             differences.append(f"step {result.step} ({worst}) {result.request} {result.desc}: {found[:6]}")
+    if meant := MEANT.get(str(scenario["name"])):
+        assert len(differences) == 1, "\n".join(differences)
+        assert meant in differences[0]
+        return
     assert not differences, "\n".join(differences)

@@ -219,6 +219,10 @@ def scene(plane: RealControlPlane) -> Iterator[Scene]:
             plane.admin.create(f"{base(mine)}/trainingruntimes", own)
         tenant = Rest.from_kubeconfig(_tenant(plane, mine), plane.directory / "tenant")
         yield Scene(plane, installed, mine, theirs, tenant, victim)
+        for namespace in (mine, theirs):  # jobs that cannot be built would be tried again under the next operator
+            plane.admin.delete(f"/api/v1/namespaces/{namespace}")
+        for namespace in (mine, theirs):
+            plane.admin.until(f"/api/v1/namespaces/{namespace}", lambda found: found is None, what="namespace gone")
 
 
 def _tenant(plane: RealControlPlane, namespace: str) -> Any:

@@ -468,7 +468,7 @@ STEPS: tuple[Step, ...] = (
     k("edited", f"get trainjob first {IN} -o jsonpath={{.metadata.annotations.note}}", "edited"),
     k("edit-nothing", f"edit trainjob first {IN}", "Edit cancelled"),
     k("set-image", f"set image pod/lone {IN} lone=busybox:2", "image updated"),
-    k("scale-unsupported", f"scale trainjob first {IN} --replicas=2", code=1),
+    k("scale-not-elastic", f"scale trainjob first {IN} --replicas=3", "immutable|elastic", code=1),
     # -- wait
     k("wait-condition", f"wait trainjob/first {IN} --for=condition=Complete --timeout=5s", "condition met"),
     k(

@@ -70,5 +70,7 @@ def difference(step: Step, ours: Result, real: Result) -> str:
         if a != b:
             only_ours = "\n".join(f"- {line}" for line in a if line not in b)
             only_real = "\n".join(f"+ {line}" for line in b if line not in a)
-            return f"{name} differs (- ours, + real):\n{only_ours}\n{only_real}".rstrip() or f"{name}: order differs"
+            if not only_ours and not only_real:  # the order, or how often a line stands there
+                only_ours, only_real = "\n".join(f"- {line}" for line in a), "\n".join(f"+ {line}" for line in b)
+            return f"{name} differs (- ours, + real):\n{only_ours}\n{only_real}".rstrip()
     return ""

@@ -28,9 +28,13 @@ NOT_CHECKED = (
 )
 
 
-def check_create(schema: StructuralSchema, value: Json, found: Sequence[FieldError] = ()) -> list[FieldError]:
-    """All errors of a new object; `found` are those of its metadata, which may keep the rules from running."""
-    return _with_rules(schema, value, None, [*found, *schema.validate(value)])
+def check_create(
+    schema: StructuralSchema, value: Json, found: Sequence[FieldError] = (), scale: Sequence[FieldError] = ()
+) -> list[FieldError]:
+    """All errors of a new object. `found` are those of its metadata and `scale` those of its replicas, which stand
+    behind the schema's; both may keep the rules from running.
+    """
+    return _with_rules(schema, value, None, [*found, *schema.validate(value), *scale])
 
 
 def check_update(
@@ -39,12 +43,13 @@ def check_update(
     old: Json,
     found: Sequence[FieldError] = (),
     ratcheted: list[FieldError] | None = None,
+    scale: Sequence[FieldError] = (),
 ) -> list[FieldError]:
     """All errors of a changed object; those of unchanged values are ratcheted.
 
     Ratcheted errors of rules are added to `ratcheted`, so that the client can be warned of them.
     """
-    return _with_rules(schema, value, old, [*found, *schema.validate(value, old)], ratcheted)
+    return _with_rules(schema, value, old, [*found, *schema.validate(value, old), *scale], ratcheted)
 
 
 def check_status_update(
@@ -53,6 +58,7 @@ def check_status_update(
     old: Json,
     found: Sequence[FieldError] = (),
     ratcheted: list[FieldError] | None = None,
+    scale: Sequence[FieldError] = (),
 ) -> list[FieldError]:
     """All errors after a write to the status subresource: of the status' structure, and of the whole object's rules."""
     errors = list(found)
@@ -60,7 +66,7 @@ def check_status_update(
     if status is not None and "status" in value:
         # The message names the field relative to the status, the error's field is the whole path.
         errors += [error.under("status") for error in status.validate(value["status"], old.get("status"))]
-    return _with_rules(schema, value, old, errors, ratcheted)
+    return _with_rules(schema, value, old, [*errors, *scale], ratcheted)
 
 
 def _with_rules(

@@ -88,22 +88,24 @@ class CustomKind(Strategy):
         return found
 
     def check_create(self, obj: Json, found: list[FieldError]) -> list[FieldError]:
-        return check_create(self.schema, obj, self._faults(obj) + found)
+        return check_create(self.schema, obj, self._faults(obj) + found, self._scale_faults(obj))
 
     def check_update(self, obj: Json, old: Json, found: list[FieldError]) -> list[FieldError]:
         ratcheted: list[FieldError] = []
-        faults = check_update(self.schema, obj, old, self._faults(obj) + found, ratcheted)
+        faults = check_update(self.schema, obj, old, self._faults(obj) + found, ratcheted, self._scale_faults(obj))
         warn(map(str, ratcheted))
         return faults
 
     def check_status_update(self, obj: Json, old: Json, found: list[FieldError]) -> list[FieldError]:
         ratcheted: list[FieldError] = []
-        faults = check_status_update(self.schema, obj, old, self._faults(obj) + found, ratcheted)
+        faults = check_status_update(
+            self.schema, obj, old, self._faults(obj) + found, ratcheted, self._scale_faults(obj)
+        )
         warn(map(str, ratcheted))
         return faults
 
     def _faults(self, obj: Json) -> list[FieldError]:
-        return self._scale_faults(obj) + self._type_faults(obj) + self.embedded.faults(obj)
+        return self._type_faults(obj) + self.embedded.faults(obj)
 
     def _scale_faults(self, obj: Json) -> list[FieldError]:
         """What the scale subresource shows must be countable replicas and a selector."""

@@ -198,6 +198,10 @@ dist: setup ## the wheel and the source archive in dist/, tried in an empty envi
 	$(BIN)/hatchling build
 	$(PYTEST) $(OPTIONS) tests/dist
 
+.PHONY: image
+image: setup ## the image of the operator, with docker, podman or buildah; OPTIONS="--base debian" where no registry is reachable
+	$(BIN)/python tools/image.py $(OPTIONS)
+
 sbom: setup ## what Trainwright needs to run, with licences and hashes, as dist/sbom.json (CycloneDX)
 	@mkdir -p dist
 	$(BIN)/python tools/sbom.py > dist/sbom.json

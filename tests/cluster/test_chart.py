@@ -94,6 +94,8 @@ def by_name(items: Any) -> dict[tuple[str, str], Json]:
     found: dict[tuple[str, str], Json] = {}
     for item in items:
         metadata = item["metadata"]
+        if "helm.sh/hook" in (metadata.get("annotations") or {}):
+            continue  # what Helm runs after an uninstallation; `trainwright uninstall` does it itself
         (metadata.get("annotations") or {}).pop(KEEP, None)
         if metadata.get("annotations") == {}:
             del metadata["annotations"]

@@ -28,7 +28,11 @@ GROUPS = (
     Group("One rank", "ranks", ("top", "exec", "cp", "port-forward")),
     Group("This machine", "machine", ("up", "down", "status", "ui", "runs", "backup", "restore", "doctor")),
     Group("Files", "files", ("render", "validate", "explain", "diff", "init", "convert")),
-    Group("For operators and shells", "operations", ("plugins", "initialize", "operator", "dashboard", "completion")),
+    Group(
+        "For operators and shells",
+        "operations",
+        ("install", "uninstall", "plugins", "initialize", "operator", "dashboard", "completion"),
+    ),
 )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+from trainwright.api.wellknown import SYSTEM_NAMESPACE
 from trainwright.cli.commands import flags
 from trainwright.cli.commands.command import Arguments, Command, Example
 
@@ -60,6 +62,41 @@ def _dashboard(parser: Arguments) -> None:
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="and this key")
 
 
+def _install(parser: Arguments) -> None:
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a value of the Helm chart, such as replicas=3 or kueue.enabled=true; may be given several times",
+    )
+    parser.add_argument(
+        "-f", "--values", dest="files", type=Path, action="append", default=[], metavar="FILE", help="a file of values"
+    )
+    parser.add_argument("--show", action="store_true", help="print the objects as YAML, and need no cluster")
+    parser.add_argument("-y", "--yes", action="store_true", help="carry the plan out without asking")
+    parser.add_argument(
+        "--take-over", action="store_true", help="where webhooks call another operator, which you have stopped"
+    )
+    flags.target(parser)
+
+
+def _uninstall(parser: Arguments) -> None:
+    parser.add_argument(
+        "--delete-crds", action="store_true", help="delete the CRDs too, and with them every TrainJob and runtime"
+    )
+    parser.add_argument(
+        "--only-finalizers", action="store_true", help="take the operator's finalizers off runtimes, and nothing else"
+    )
+    parser.add_argument("-y", "--yes", action="store_true", help="carry the plan out without asking")
+    flags.target(parser)
+
+
+def _in_the_system_namespace(found: dict[str, Any]) -> None:
+    found["namespace"] = found["namespace"] or SYSTEM_NAMESPACE
+
+
 def _initialize(parser: Arguments) -> None:
     parser.add_argument("step", choices=("dataset", "model"), help="what it is: decides the variables' meaning")
     parser.add_argument(
@@ -114,6 +151,25 @@ COMMANDS = (
         _dashboard,
         "operations.dashboard:dashboard",
         (Example("trainwright dashboard --allowed-host train.example.com", "behind an ingress of that name"),),
+    ),
+    Command(
+        "install",
+        "install the operator into a cluster, or upgrade it; shows first what would change",
+        _install,
+        "operations.install:install",
+        (
+            Example("trainwright install --context prod", "shows the plan and asks"),
+            Example("trainwright install --set runtimes.enabled=true --show", "prints the objects"),
+        ),
+        settle=_in_the_system_namespace,
+    ),
+    Command(
+        "uninstall",
+        "take the operator out of a cluster; TrainJobs, runtimes and CRDs stay",
+        _uninstall,
+        "operations.install:uninstall",
+        (Example("trainwright uninstall --context prod", "shows what would go and asks"),),
+        settle=_in_the_system_namespace,
     ),
     Command(
         "completion",

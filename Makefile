@@ -168,8 +168,8 @@ test-load: setup ## 10,000 TrainJobs on a real control plane: created at 400/s, 
 test-kills: setup ## hundreds of kills, freezes and restarts on a real control plane; takes hours
 	@$(KUBE_PROGRAMS) >/dev/null
 	TRAINWRIGHT_SIGKILLS=0 TRAINWRIGHT_SERVER_KILLS=20 TRAINWRIGHT_FREEZES=50 TRAINWRIGHT_RESTARTS=120 TRAINWRIGHT_NAMESPACE_JOBS=500 \
-	    TRAINWRIGHT_FUZZ=10 $(PYTEST) -rP --timeout 7200 $(OPTIONS) tests/kube/test_kills.py tests/kube/test_operator_faults.py \
-	    tests/kube/test_operator_lifecycle.py tests/kube/test_fuzz_compare.py
+	    TRAINWRIGHT_FUZZ=10 TRAINWRIGHT_OUTAGES=long $(PYTEST) -rP --timeout 7200 $(OPTIONS) tests/kube/test_kills.py \
+	    tests/kube/test_operator_faults.py tests/kube/test_outages.py tests/kube/test_operator_lifecycle.py tests/kube/test_fuzz_compare.py
 
 test-workloads: setup ## JobSet, Job and scheduler beside the real ones, all of it; `make test-kube` runs a tenth
 	@$(KUBE_PROGRAMS) >/dev/null

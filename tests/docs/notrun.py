@@ -21,6 +21,7 @@ NOT_RUN = {
     r"trainwright completion fish \| source": "tests/unit/cli/completion/test_completion.py runs it in fish",
     r"trainwright initialize \w+ (hf|s3|https)://.*": "needs a network; tests/initializers has servers of its own",
     r"trainwright operator .*": "stays until it is ended, and needs a real cluster: tests/kube runs it",
+    r"trainwright submit( .*)?": "leaves a process behind with no cluster up: tests/embedded/test_submit.py runs it",
     r"(trainwright|kubectl) scale .*": "needs PyTorch: tests/training/test_elastic.py and tests/kube run it",
     r"trainwright (ui|dashboard)( .*)?": "stays until it is ended: tests/browser opens it",
     r"trainwright up .*--ui.*": "tests/browser starts it so",

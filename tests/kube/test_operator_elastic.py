@@ -166,7 +166,7 @@ METRICS = {
 def autoscaler(plane: RealControlPlane) -> Iterator[None]:
     """kube-controller-manager's HorizontalPodAutoscaler controller, which looks every second."""
     if isinstance(plane, EmbeddedControlPlane):
-        pytest.skip("tests/embedded/test_autoscaler.py is its like on the local control plane")
+        pytest.skip("the local control plane has no HorizontalPodAutoscaler controller")
     plane.install_crds([METRICS])
     part = plane._part(
         "autoscaler",

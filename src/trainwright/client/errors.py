@@ -221,3 +221,8 @@ def _seconds(value: str | None) -> float | None:
 def not_served(group_resource: str) -> str:
     """The message for a type that the API server does not serve."""
     return f"{group_resource} is not served by this API server: is its CustomResourceDefinition installed?"
+
+
+def is_away(error: BaseException | None) -> bool:
+    """Whether nobody answered: no connection, a reset or a deadline, and not a server that said so."""
+    return isinstance(error, (Unreachable, UnknownOutcome)) and not isinstance(error, ApiError)

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 from trainwright.client import ClientError, Conflict, Forbidden
-from trainwright.client.errors import ApiError
+from trainwright.client.errors import ApiError, is_away
 from trainwright.clock import Clock, SystemClock
 from trainwright.controlloop.metrics import Metrics, NoMetrics
 from trainwright.controlloop.outcome import After, Key, NotYet, Reconcile
@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 CONFLICT_RETRY_SECONDS = 1.0
 YIELD_EVERY = 8
 FORBIDDEN_RETRY_SECONDS = 30.0
+AWAY_RETRY_SECONDS = 4.0
 
 
 class Controller:
@@ -73,10 +74,18 @@ class Controller:
             await watch.source.wait_synced()
         if self._begin is not None:
             await self._begin()
+        self._look_at_all()
         self._metrics.workers(self.name, 0, self._workers)
         async with asyncio.TaskGroup() as workers:
             for number in range(self._workers):
                 workers.create_task(self._work(), name=f"{self.name}-{number}")
+
+    def _look_at_all(self) -> None:
+        """What was in hand when a former leadership ended was dropped. At the first start the queue has all keys."""
+        for watch in self.watches:
+            for thing in watch.source.store:
+                for key in watch.keys_of(thing):
+                    self.queue.add(key)
 
     def _listener(self, watch: Watches) -> Callable[[Delta[Any]], None]:
         def listen(delta: Delta[Any]) -> None:
@@ -133,6 +142,8 @@ class Controller:
         elif isinstance(cause, ApiError) and cause.retry_after:
             at_least = cause.retry_after
         at_most = max(at_least, LAST_RETRY_SECONDS)
+        if is_away(cause):
+            at_most = AWAY_RETRY_SECONDS  # it has nothing to do with this key: act soon when the server is back
         if isinstance(error, NotYet) and error.within is not None:
             at_most = min(at_most, max(error.within, FIRST_RETRY_SECONDS))
         seconds = self.queue.retry(key, at_least=min(at_least, at_most), at_most=at_most)

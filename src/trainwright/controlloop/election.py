@@ -1,8 +1,9 @@
 """Leader election by a Lease, as client-go does it, with a hard stop when the Lease is lost.
 
 `lead(task)` waits until it holds the Lease, runs the task, and renews the Lease meanwhile. When no renewal has
-succeeded for `renew_deadline`, it raises `LostLease` and cancels the task: the process should end. A paused process
-may notice too late, so `Fence` checks every write: past the deadline nothing is sent.
+succeeded for `renew_deadline`, it cancels the task and stands for election again: the process stays, with its stores,
+its webhooks and its servers, and acts as soon as the API server is back and nobody else leads. A paused process may
+notice too late, so `Fence` checks every write: past the deadline nothing is sent.
 
 Clocks of other holders are never compared with ours: a Lease counts as held for its duration since we saw it change.
 """
@@ -19,8 +20,9 @@ import msgspec
 
 from trainwright.api.metadata import ObjectMeta
 from trainwright.api.resources import LEASES
-from trainwright.api.times import rfc3339_micro
+from trainwright.api.times import rfc3339, rfc3339_micro
 from trainwright.client import AlreadyExists, Client, ClientError, NotFound
+from trainwright.client.errors import is_away
 from trainwright.client.requests import Request
 from trainwright.client.transport import Answer, Stream, Transport
 from trainwright.clock import Clock
@@ -84,6 +86,7 @@ class Election:
         self._seen: _Lease | None = None
         self._seen_at = 0.0
         self._renewed_at: float | None = None  # when the last successful renewal was begun
+        self._blind_since: float | None = None  # since when the API server has not answered, by the wall clock
 
     @property
     def is_leading(self) -> bool:
@@ -91,7 +94,16 @@ class Election:
         return self._renewed_at is not None and self._clock.now() < self._renewed_at + self._config.renew_deadline
 
     async def lead(self, task: Callable[[], Awaitable[None]]) -> None:
-        """Runs `task` while leading; raises `LostLease` when leadership is lost, and whatever `task` raises."""
+        """Runs `task` while leading, each time anew; raises whatever `task` raises."""
+        while True:
+            try:
+                await self._lead_once(task)
+            except LostLease as lost:
+                log.warning("%s; nothing is written until this process leads again", lost)
+            else:
+                return
+
+    async def _lead_once(self, task: Callable[[], Awaitable[None]]) -> None:
         self._metrics.leading(self._config.name, False)
         await self._acquire()
         log.info("leading %s/%s as %s", self._config.namespace, self._config.name, self._config.identity)
@@ -118,7 +130,9 @@ class Election:
             await self._clock.sleep(self._config.retry_period)
             await self._try(renew=True)
             if not self.is_leading:
-                raise LostLease(f"the Lease {self._config.namespace}/{self._config.name} could not be renewed in time")
+                since = f" since {rfc3339(self._blind_since)}" if self._blind_since is not None else ""
+                why = f"the API server has not answered{since}" if since else "another process holds it"
+                raise LostLease(f"lost the Lease {self._config.namespace}/{self._config.name}: {why}")
 
     async def _try(self, *, renew: bool) -> bool:
         """One attempt to take or renew the Lease. Returns False when it failed."""
@@ -127,7 +141,13 @@ class Election:
             held = await self._take(renew)
         except ClientError as error:
             log.debug("lease %s: %s", self._config.name, error)
+            if self._blind_since is None and is_away(error):
+                self._blind_since = self._clock.wall()
+                log.warning("lease %s: %s", self._config.name, error)
             return False
+        if self._blind_since is not None:
+            log.info("the API server answers again, after %.0f s", self._clock.wall() - self._blind_since)
+            self._blind_since = None
         if held:
             self._renewed_at = begun
         elif renew:

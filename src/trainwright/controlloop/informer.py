@@ -14,7 +14,7 @@ import msgspec
 
 from trainwright.client import Client, ClientError, NotFound, Unreachable
 from trainwright.client import Expired as ExpiredError
-from trainwright.client.errors import ApiError, DecodeError, Forbidden, not_served
+from trainwright.client.errors import ApiError, DecodeError, Forbidden, is_away, not_served
 from trainwright.clock import Clock
 from trainwright.controlloop import watching
 from trainwright.controlloop.outage import Outage
@@ -156,7 +156,7 @@ class Informer:
         if self._forbidden or isinstance(error, DecodeError):  # these do not pass by themselves
             self._source.troubled(str(error))
         retry_after = error.retry_after if isinstance(error, ApiError) else None
-        return watching.Failed(retry_after or 0.0)
+        return watching.Failed(retry_after or 0.0, away=is_away(error))
 
     def _tell(self, level: int, what: str) -> None:
         if what != self._told:

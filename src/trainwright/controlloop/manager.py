@@ -50,6 +50,13 @@ class Manager:
         return all(source.is_synced for source in self.sources)
 
     async def run(self) -> None:
+        try:
+            await self._run()
+        finally:
+            for controller in self._controllers:
+                controller.queue.close()
+
+    async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
             for source in self.sources:
                 informer = Informer(self._client, source, self._clock)
@@ -66,13 +73,10 @@ class Manager:
         await self._lead(self._run_controllers)
 
     async def _run_controllers(self) -> None:
-        try:
-            async with asyncio.TaskGroup() as group:
-                for controller in self._controllers:
-                    group.create_task(controller.run(), name=controller.name)
-        finally:
+        """Once, or with election as often as this process leads; the queues fill meanwhile."""
+        async with asyncio.TaskGroup() as group:
             for controller in self._controllers:
-                controller.queue.close()
+                group.create_task(controller.run(), name=controller.name)
 
 
 async def _run(task: Task) -> None:

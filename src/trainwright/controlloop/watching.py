@@ -18,6 +18,7 @@ import msgspec
 FIRST_PAUSE = 0.8
 LAST_PAUSE = 30.0
 ABSENT_PAUSE = 5.0
+AWAY_PAUSE = 2.0
 
 
 class List(msgspec.Struct, frozen=True):
@@ -78,6 +79,8 @@ class Failed(msgspec.Struct, frozen=True):
     """Anything else: a refused connection, a reset, an idle stream, 429, 5xx."""
 
     retry_after: float = 0.0
+    away: bool = False
+    """Nobody answered: there is no load to spare, and who comes back wants to be seen soon."""
 
 
 Input = Listed | Happened | Steady | Ended | Elapsed | Expired | Absent | Failed
@@ -91,6 +94,8 @@ def step(state: State, happened: Input, jitter: Jitter) -> State:
             return Watch(version, failures)  # failures stay until the watch works: it may refuse the list's version
         case (List(failures), Expired()):  # a page's token was too old: start again with the first page
             return Pause(_pause(failures, jitter), List(failures + 1)) if failures else List(1)
+        case (List(failures), Failed(away=True)):
+            return Pause(min(AWAY_PAUSE, _pause(failures, jitter)), List(failures + 1))
         case (List(failures), Failed(retry_after)):
             return Pause(max(retry_after, _pause(failures, jitter)), List(failures + 1))
         case (List() | Watch(), Absent()):
@@ -107,6 +112,8 @@ def step(state: State, happened: Input, jitter: Jitter) -> State:
             return Watch(version, 1)  # at once, the first time
         case (Watch(version, failures), Ended()):
             return Pause(_pause(failures, jitter), Watch(version, failures + 1))
+        case (Watch(version, failures), Failed(away=True)):
+            return Pause(min(AWAY_PAUSE, _pause(failures, jitter)), Watch(version, failures + 1))
         case (Watch(version, failures), Failed(retry_after)):
             return Pause(max(retry_after, _pause(failures, jitter)), Watch(version, failures + 1))
         case (Pause(), Elapsed()):

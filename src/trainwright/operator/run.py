@@ -22,7 +22,6 @@ from trainwright.api.wellknown import SYSTEM_NAMESPACE
 from trainwright.client import Client, ClientError, Connection, HttpTransport, Transport
 from trainwright.client import kubeconfig as kubeconfigs
 from trainwright.clock import SystemClock
-from trainwright.controlloop.election import LostLease
 from trainwright.http.limits import raise_descriptor_limit
 from trainwright.operator.certificates import Policy
 from trainwright.operator.configfile import parse
@@ -161,7 +160,7 @@ async def _until_signal(operator: Operator) -> int:
         return 0 if asked_to_stop else 1
     except BaseExceptionGroup as group:
         for error in _leaves(group):
-            known = isinstance(error, (LostLease, ConfigurationError, ClientError))
+            known = isinstance(error, (ConfigurationError, ClientError))
             log.error("%s", error, exc_info=None if known else error)
     return 1
 

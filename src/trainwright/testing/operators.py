@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar
 
+from trainwright.api.runtime import runtime_from
 from trainwright.client import Client, HttpTransport
 from trainwright.client.kubeconfig import load
 from trainwright.operator.manager import Operator
@@ -43,6 +44,7 @@ class OperatorInThread:
         self.operator: Operator
 
     def __enter__(self) -> OperatorInThread:
+        runtime_from({})  # msgspec learns a type at its first use; two threads that do so at once crash the process
         self._thread.start()
         end = time.monotonic() + READY_SECONDS
         while not (self._up.is_set() and (self.operator.is_ready or self.has_crashed)):

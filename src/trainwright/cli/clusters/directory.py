@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import shutil
 import stat
 from collections.abc import Iterator
@@ -160,7 +161,7 @@ class ClusterDirectory:
 
     def flag(self) -> str:
         """` --dir …` for a command in a message, or nothing for the default directory."""
-        return "" if self.path == default_directory() else f" --dir {self.path}"
+        return "" if self.path == default_directory() else f" --dir {shlex.quote(str(self.path))}"
 
     def _read_pid(self) -> int | None:
         try:

@@ -23,7 +23,7 @@ GROUPS = (
     Group(
         "TrainJobs",
         "jobs",
-        ("run", "get", "describe", "why", "logs", "events", "wait", "suspend", "resume", "scale", "delete"),
+        ("run", "submit", "get", "describe", "why", "logs", "events", "wait", "suspend", "resume", "scale", "delete"),
     ),
     Group("One rank", "ranks", ("top", "exec", "cp", "port-forward")),
     Group("This machine", "machine", ("up", "down", "status", "ui", "runs", "backup", "restore", "doctor")),

@@ -66,6 +66,14 @@ def _run(parser: Arguments) -> None:
     flags.target(parser)
 
 
+def _submit(parser: Arguments) -> None:
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help="a file with one TrainJob; without it, what waits is delivered"
+    )
+    flags.quiet(parser)
+    flags.target(parser)
+
+
 def _get(parser: Arguments) -> None:
     parser.usage = "trainwright get [flags] [KIND] [NAME…]"
     parser.add_argument(
@@ -182,6 +190,16 @@ COMMANDS = (
         settle=flags.settle_file,
         has_rest=True,
         codes=((1, "the job failed or was refused"), (130, "Ctrl-C")),
+    ),
+    Command(
+        "submit",
+        "hand over a TrainJob also while its cluster is away: it is kept here, and delivered once",
+        _submit,
+        "run.submit:submit",
+        (
+            Example("trainwright submit job.yaml", "created at once, or kept until the cluster answers"),
+            Example("trainwright submit", "deliver what waits"),
+        ),
     ),
     Command(
         "get",

@@ -85,7 +85,8 @@ def _row(run: Record | BrokenRecord, now: float, *, remote: bool) -> tuple[str, 
         _taken(run, now),
         "" if run.nodes is None else str(run.nodes),
         "" if run.exit_code is None else str(run.exit_code),
-        report_of(run) or (run.message if run.is_finished and run.state != "Complete" else ""),
+        report_of(run)
+        or (run.message if run.state == "Submitting" or (run.is_finished and run.state != "Complete") else ""),
     )
 
 

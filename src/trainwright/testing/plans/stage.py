@@ -18,7 +18,6 @@ from trainwright.client import Client
 from trainwright.client.requests import Request
 from trainwright.client.servertime import ServerTime
 from trainwright.clock import Clock, Timer, VirtualClock
-from trainwright.controlloop.election import LostLease
 from trainwright.embedded.apiserver.inprocess import InProcessTransport
 from trainwright.embedded.apiserver.storage.table import Event
 from trainwright.operator.manager import Operator
@@ -119,9 +118,7 @@ class Replica:
             await self._stage.clock.advance(RESTART_SECONDS)
             self.start()
         elif self.task is not None and self.task.done():
-            error = self.task.exception()
-            if not _is_lost_lease(error):
-                self._stage.problems.append(f"the operator {self.name} ended: {error!r}")
+            self._stage.problems.append(f"the operator {self.name} ended: {self.task.exception()!r}")
             self.start()
 
     @property
@@ -234,12 +231,6 @@ def is_counted(request: Request) -> bool:
     if not request.is_write or "/leases" in request.path or "/events" in request.path:
         return False
     return not any(name == "dryRun" for name, _ in request.query)
-
-
-def _is_lost_lease(error: BaseException | None) -> bool:
-    if isinstance(error, BaseExceptionGroup):
-        return all(_is_lost_lease(inner) for inner in error.exceptions)
-    return isinstance(error, LostLease)
 
 
 class _Records(logging.Handler):

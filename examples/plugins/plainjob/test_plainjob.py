@@ -105,7 +105,7 @@ def test_a_runtime_with_other_jobs_is_refused_with_a_sentence() -> None:
 def reported(spec: dict[str, Any], status: dict[str, Any]) -> Workload:
     reference = {"apiVersion": "v1", "kind": "TrainJob", "name": "tj", "uid": "u1", "controller": True}
     metadata = {"name": "tj", "ownerReferences": [reference], "annotations": {"trainwright.dev/workload": "PlainJob"}}
-    (named,) = [named for named in FRAMEWORK.watches if named.watch.resource is JOBS]
+    (named,) = [named for named in FRAMEWORK.watches if named.plugin == "PlainJob"]
     found = msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, named.watch.decode)
     workload = workload_of(train_job(), [(named, found)], FRAMEWORK)
     assert workload is not None

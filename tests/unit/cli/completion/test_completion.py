@@ -29,7 +29,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 CASES = [
     ("trainwright ge", {"get"}),
-    ("trainwright su", {"suspend"}),
+    ("trainwright su", {"submit", "suspend"}),
     ("trainwright get -o ya", {"yaml"}),
     ("trainwright get --outp", {"--output"}),
     ("trainwright get ru", {"runtimes"}),

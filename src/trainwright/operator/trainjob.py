@@ -90,7 +90,7 @@ class TrainJobReconciler:
         self._scaling = Scaling(client, kinds, self._events)
         self._ending = Ending(client, views, self._now)
         self._converged = Converged(kinds)
-        self._since: float | None = None  # by the API server's clock: what is older was somebody else's before
+        self._made = clock.now()
 
     async def reconcile(self, key: Key) -> Outcome:
         job = self._jobs.get(key)
@@ -155,10 +155,9 @@ class TrainJobReconciler:
 
     def _was_there_before(self, job: TrainJob) -> bool:
         """Whether the job is older than this operator, so that another one may have acted for it."""
-        if self._since is None:
-            self._since = self._client.server_time.now()
         created = job.metadata.creation_timestamp
-        return created is not None and seconds_of(created) <= self._since
+        began = self._client.server_time.now() - (self._clock.now() - self._made)
+        return created is not None and seconds_of(created) <= began
 
     async def _build_found(self, job: TrainJob) -> Outcome:
         """A job that we found, and of no workload. A first list may be an old sight of both: a job that has ended, or

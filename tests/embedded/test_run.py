@@ -61,6 +61,16 @@ def test_a_failing_rank_fails_the_job_with_its_last_lines_and_a_bad_exit(shared:
     assert "the data is not there" in summary
 
 
+def test_an_alarming_line_of_torchrun_at_the_end_of_a_good_run_is_said_to_be_harmless(
+    shared: CommandLine, tmp_path: Path
+) -> None:
+    line = "E1118 07:25:45 2 torch/distributed/elastic/agent/server/api.py:1008] Error waiting on exit barrier."
+    good = plain_job("farewell", f"print({line!r})", nodes=1)
+    assert "exit barrier is harmless" in shared("run", write(tmp_path / "good.yaml", good))
+    bad = plain_job("bad-farewell", f"import sys; print({line!r}); sys.exit(3)", nodes=1)
+    assert "harmless" not in shared("run", write(tmp_path / "bad.yaml", bad), code=1)
+
+
 def test_an_unknown_runtime_is_told_so_with_the_list_of_those_there_are(shared: CommandLine, tmp_path: Path) -> None:
     job = plain_job("lost", "pass").split("---\n")[1].replace("kind: TrainingRuntime", "kind: ClusterTrainingRuntime")
     output = shared("run", write(tmp_path / "lost.yaml", job), code=1)

@@ -21,6 +21,7 @@ from trainwright.cli.logs.kept import ContainerKey, lines_of, others
 from trainwright.cli.logs.selection import Selection
 from trainwright.client.client import Client
 from trainwright.client.errors import BadRequest, ClientError, NotFound
+from trainwright.pipeline.reasons.harmless import comfort
 from trainwright.pipeline.reasons.ranks import Speaker, speaker
 from trainwright.runs import RunDirectory
 from trainwright.runs.logs import LogWriter
@@ -93,6 +94,11 @@ class LogLines:
         """The last lines of a container, of the rank itself where its launcher tells them apart."""
         found = [source for source in self._sources.values() if (source.pod, source.container) == (pod, container)]
         return list(found[-1].tail) if found else []
+
+    @property
+    def comforts(self) -> list[str]:
+        """What to tell about lines that look like a failure, if the job completes: each sentence once."""
+        return list(dict.fromkeys(source.comfort for source in self._sources.values() if source.comfort))
 
     def pause(self) -> None:
         """Passes on no more lines until `go_on`."""
@@ -221,6 +227,8 @@ class Source:
         self.over = asyncio.Event()
         """Set when the container has ended."""
         self.tail: deque[str] = deque(maxlen=TAIL)
+        self.comfort: str | None = None
+        """Why what its launcher says is no failure, if the job completes."""
         self._speaker: Speaker = speaker(pod)
         self._has_marks = False
         """Whether the launcher has marked a line as a rank's own."""
@@ -250,4 +258,6 @@ class Source:
             self.tail.clear()
         if is_marked or not self._has_marks:
             self.tail.append(text)
+        if not is_marked and (found := comfort(text)):
+            self.comfort = found
         return Said(line.time, self.pod, self.container, self.attempt, label, rank, text)

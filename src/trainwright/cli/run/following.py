@@ -131,6 +131,9 @@ class Following:
         self._terminal.phase(self._name, phase.name, phase.sentence)
         if phase.name != "Complete":
             self._show_failures(view.pods, lines)
+        else:
+            for sentence in lines.comforts:
+                self._terminal.say(sentence)
         self._say_where_things_are()
         return 0 if phase.name == "Complete" else 1
 

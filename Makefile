@@ -153,7 +153,7 @@ test-long: setup-torch ## the long counts: hundreds of kills, full fuzzing
 	TRAINWRIGHT_RUNS=100 $(PYTEST) tests/embedded/test_many_runs.py
 	TRAINWRIGHT_HISTORIES=200 TRAINWRIGHT_TRANSITIONS=2000 TRAINWRIGHT_WATCH_HISTORIES=10000 TRAINWRIGHT_SCHEMA_SHARE=1 \
 	    TRAINWRIGHT_CROWD=5000 TRAINWRIGHT_CHURN=3600 TRAINWRIGHT_OUTAGE_SECONDS=60 $(PYTEST) -rP --timeout 7200 tests/laws
-	TRAINWRIGHT_REVIEWS=1500 $(PYTEST) -rP tests/unit/operator/test_admission_load.py
+	TRAINWRIGHT_REVIEWS=1500 $(PYTEST) -rP tests/unit/operator/admission/test_admission_load.py
 	TRAINWRIGHT_PLANE_KILLS=50 $(PYTEST) -rP tests/embedded/test_survival.py
 	TRAINWRIGHT_STARTERS=1 $(PYTEST) tests/training/test_starters.py
 	$(MAKE) test-workloads

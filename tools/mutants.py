@@ -6,7 +6,7 @@ place of its module, in a fork of a process that has pytest imported.
 
     python tools/mutants.py --count 500 --seed 1             all of them; a run that was ended goes on where it was
     python tools/mutants.py --shard 1/4                      the second quarter
-    python tools/mutants.py --only operator/trainjob.py:120  those of a line
+    python tools/mutants.py --only operator/trainjobs/reconciler.py:120  those of a line
 
 The tests of a mutant are those that run its line, by their names beside its module first, then the quick ones. Which
 they are is recorded once (`build/mutants/tests.json`, some minutes; `--record` does it again). What they do not find is

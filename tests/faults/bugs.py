@@ -17,8 +17,10 @@ from trainwright.api.resources import CONTROLLER_REVISIONS, SECRETS, TRAIN_JOBS
 from trainwright.api.trainjob import TrainJob
 from trainwright.client import ClientError, Conflict
 from trainwright.controlloop import Done, NotYet, Outcome
-from trainwright.operator import admission, applier, ending, revisions, statuses, trainjob
-from trainwright.operator.kinds import Kinds
+from trainwright.operator.admission import decisions
+from trainwright.operator.runtimes import revisions
+from trainwright.operator.stores.kinds import Kinds
+from trainwright.operator.trainjobs import applier, ending, reconciler, statuses
 from trainwright.pipeline import RuntimeNotFound, Workload
 from trainwright.plugins import flux
 from trainwright.testing.plans import verdict
@@ -51,7 +53,7 @@ def u1(patch: pytest.MonkeyPatch) -> None:
 
 def u2(patch: pytest.MonkeyPatch) -> None:
     """A job counts as finished only as long as its workload is there."""
-    reconcile = trainjob.TrainJobReconciler.reconcile
+    reconcile = reconciler.TrainJobReconciler.reconcile
 
     async def forgetful(self: Any, key: Any) -> Outcome:
         job = self._jobs.get(key)
@@ -62,7 +64,7 @@ def u2(patch: pytest.MonkeyPatch) -> None:
             return outcome
         return await reconcile(self, key)
 
-    patch.setattr(trainjob.TrainJobReconciler, "reconcile", forgetful)
+    patch.setattr(reconciler.TrainJobReconciler, "reconcile", forgetful)
 
 
 def u3(patch: pytest.MonkeyPatch) -> None:
@@ -71,7 +73,7 @@ def u3(patch: pytest.MonkeyPatch) -> None:
     async def explain(self: Any, *args: Any) -> Outcome:
         raise AttributeError("'NoneType' object has no attribute 'spec'")
 
-    patch.setattr(trainjob.TrainJobReconciler, "_explain", explain)
+    patch.setattr(reconciler.TrainJobReconciler, "_explain", explain)
 
 
 def u4(patch: pytest.MonkeyPatch) -> None:
@@ -94,7 +96,7 @@ def u5(patch: pytest.MonkeyPatch) -> None:
         return None
 
     patch.setattr(revisions.Revisions, "read_bound", nothing)
-    patch.setattr(admission, "runtime_needed", lambda job, old: job.spec.runtime_ref)
+    patch.setattr(decisions, "runtime_needed", lambda job, old: job.spec.runtime_ref)
 
 
 def u6(patch: pytest.MonkeyPatch) -> None:
@@ -154,7 +156,7 @@ def u8(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(applier.Applier, "_claim_secrets", claim)
     patch.setattr(applier.Applier, "_create_once", create_once)
-    patch.setattr(trainjob.TrainJobReconciler, "_seconds_to_room", lambda self, job: 0.0)
+    patch.setattr(reconciler.TrainJobReconciler, "_seconds_to_room", lambda self, job: 0.0)
     patch.setattr(Kinds, "taken_from", lambda self, job: frozenset())
     patch.setattr(ObjectMeta, "is_controlled_by", lambda self, uid: True)
 
@@ -163,10 +165,10 @@ def u11(patch: pytest.MonkeyPatch) -> None:
     """Why a job does not go on is said in an event only."""
 
     async def explain(self: Any, job: TrainJob, workload: Any, error: Exception) -> Outcome:
-        await self._events.tell(TRAIN_JOBS, job.metadata, trainjob.CREATION_FAILED, str(error))
+        await self._events.tell(TRAIN_JOBS, job.metadata, reconciler.CREATION_FAILED, str(error))
         raise NotYet(str(error))
 
-    patch.setattr(trainjob.TrainJobReconciler, "_explain", explain)
+    patch.setattr(reconciler.TrainJobReconciler, "_explain", explain)
 
 
 def u12(patch: pytest.MonkeyPatch) -> None:
@@ -197,7 +199,7 @@ def sec1(patch: pytest.MonkeyPatch) -> None:
         outcome: Outcome = await self._build(job, None)
         return outcome
 
-    patch.setattr(trainjob.TrainJobReconciler, "_build_again", build_again)
+    patch.setattr(reconciler.TrainJobReconciler, "_build_again", build_again)
 
 
 def ended_is_deleted(patch: pytest.MonkeyPatch) -> None:
@@ -216,7 +218,7 @@ def lost_too_soon(patch: pytest.MonkeyPatch) -> None:
     async def is_there(self: Any, job: TrainJob) -> bool:
         return False
 
-    patch.setattr(trainjob.TrainJobReconciler, "_is_there", is_there)
+    patch.setattr(reconciler.TrainJobReconciler, "_is_there", is_there)
 
 
 def by_the_operators_clock(patch: pytest.MonkeyPatch) -> None:
@@ -225,7 +227,7 @@ def by_the_operators_clock(patch: pytest.MonkeyPatch) -> None:
     def now(self: Any) -> datetime:
         return datetime.fromtimestamp(self._client.server_time.local(), UTC)
 
-    patch.setattr(trainjob.TrainJobReconciler, "_now", now)
+    patch.setattr(reconciler.TrainJobReconciler, "_now", now)
 
 
 BUGS: dict[str, Bug] = {

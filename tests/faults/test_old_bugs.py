@@ -1,7 +1,7 @@
 """The engine finds the bugs that others had, and ours: each is put back, and a plan catches it.
 
 U9 and U10 leave no trace in the end state; their tests are `test_two_operators_that_start_on_an_empty_secret…` in
-tests/unit/operator/test_rotation.py and `test_the_order…` in tests/unit/plugins/test_registry.py.
+tests/unit/operator/certificates/test_rotation.py and `test_the_order…` in tests/unit/plugins/test_registry.py.
 """
 
 from __future__ import annotations

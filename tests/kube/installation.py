@@ -15,7 +15,7 @@ from typing import Self
 
 import trainwright
 from trainwright.client import Client
-from trainwright.operator.certificates import Policy
+from trainwright.operator.certificates.material import Policy
 from trainwright.operator.configfile import parse
 from trainwright.operator.manager import Operator
 from trainwright.operator.settings import Settings

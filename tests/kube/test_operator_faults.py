@@ -123,7 +123,7 @@ class OperatorProcess:
         self.name = name
         script = (
             "import logging, pathlib, sys; from trainwright.operator.run import run_operator;"
-            "from trainwright.operator.certificates import Policy;"
+            "from trainwright.operator.certificates.material import Policy;"
             "logging.basicConfig(level=logging.INFO);"
             "sys.exit(run_operator(config=pathlib.Path(sys.argv[1]), kubeconfig=pathlib.Path(sys.argv[2]),"
             f"namespace={NAMESPACE!r}, identity=sys.argv[3], take_over=True,"

@@ -13,7 +13,7 @@ import pytest
 
 from kube.installation import NAMESPACE, Installation
 from kube.stories import TORCH, base, create, runtime, trainjob
-from trainwright.operator.certificates import Policy, split_bundle
+from trainwright.operator.certificates.material import Policy, split_bundle
 from trainwright.schema.jsonobject import Json
 from trainwright.testing.controlplane import RealControlPlane
 from waiting import eventually

@@ -23,14 +23,15 @@ from trainwright.controlloop import (
     key_of,
 )
 from trainwright.controlloop.source import KeysOf
-from trainwright.operator import pruner, trainjob
-from trainwright.operator.guard import RuntimeGuard
-from trainwright.operator.keys import GeneratedKeys
-from trainwright.operator.kinds import Kinds
-from trainwright.operator.pruner import RevisionPruner
+from trainwright.operator.runtimes import pruner
+from trainwright.operator.runtimes.guard import RuntimeGuard
+from trainwright.operator.runtimes.pruner import RevisionPruner
 from trainwright.operator.settings import Settings
-from trainwright.operator.trainjob import TrainJobReconciler
-from trainwright.operator.views import BY_RUNTIME, StoredRuntime, Views
+from trainwright.operator.stores.kinds import Kinds
+from trainwright.operator.stores.views import BY_RUNTIME, StoredRuntime, Views
+from trainwright.operator.trainjobs.keys import GeneratedKeys
+from trainwright.operator.trainjobs.reconciler import CONTROLLER as TRAIN_JOB_CONTROLLER
+from trainwright.operator.trainjobs.reconciler import TrainJobReconciler
 from trainwright.pipeline import Watch
 
 
@@ -90,7 +91,7 @@ class Controllers:
     def _train_job_controller(self, reconciler: TrainJobReconciler) -> Controller:
         views = self.views
         return self.controller(
-            trainjob.CONTROLLER,
+            TRAIN_JOB_CONTROLLER,
             reconciler.reconcile,
             [
                 Watches(views.jobs, new_first=True, is_known=reconciler.is_own_write),

@@ -17,7 +17,7 @@ import msgspec
 from trainwright.api.metadata import ObjectMeta
 from trainwright.api.resources import Resource
 from trainwright.client import Client, Forbidden
-from trainwright.operator.rotation import MUTATING, MUTATING_NAME, VALIDATING, VALIDATING_NAME
+from trainwright.operator.certificates.rotation import MUTATING, MUTATING_NAME, VALIDATING, VALIDATING_NAME
 from trainwright.operator.settings import Settings
 
 EMBEDDED = "+trainwright"

@@ -19,17 +19,17 @@ from trainwright.client import Client
 from trainwright.client.ratelimit import RateLimited
 from trainwright.controlloop import Clock, Manager, SystemClock
 from trainwright.controlloop.election import Election, Fence
-from trainwright.operator import rotation
+from trainwright.operator.certificates import rotation
+from trainwright.operator.certificates.rotation import CertificateFiles, Rotation
 from trainwright.operator.controllers import Controllers
-from trainwright.operator.kinds import Kinds
-from trainwright.operator.lifecycle import Lifecycle
-from trainwright.operator.metrics import OperatorMetrics
+from trainwright.operator.figures.lifecycle import Lifecycle
+from trainwright.operator.figures.metrics import OperatorMetrics
 from trainwright.operator.reloading import Reloading
-from trainwright.operator.rotation import CertificateFiles, Rotation
 from trainwright.operator.servers import Servers
-from trainwright.operator.serving import ServingTLS
+from trainwright.operator.serving.listening import ServingTLS
 from trainwright.operator.settings import Settings
-from trainwright.operator.views import Views
+from trainwright.operator.stores.kinds import Kinds
+from trainwright.operator.stores.views import Views
 from trainwright.pipeline import Framework
 from trainwright.plugins import Registry
 

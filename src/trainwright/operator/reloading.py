@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 
 from trainwright.clock import Clock, happens_within
-from trainwright.operator.metrics import OperatorMetrics
+from trainwright.operator.figures.metrics import OperatorMetrics
 from trainwright.pipeline import Framework
 from trainwright.plugins.found import Broken
 from trainwright.plugins.registry import Loaded, Registry

@@ -23,12 +23,12 @@ from trainwright.client import Client, ClientError, Connection, HttpTransport, T
 from trainwright.client import kubeconfig as kubeconfigs
 from trainwright.clock import SystemClock
 from trainwright.http.limits import raise_descriptor_limit
-from trainwright.operator.certificates import Policy
+from trainwright.operator.certificates.material import Policy
 from trainwright.operator.configfile import parse
+from trainwright.operator.figures.metrics import Counted, OperatorMetrics
 from trainwright.operator.incumbent import AnotherOperator, refuse_incumbent
 from trainwright.operator.manager import Operator
 from trainwright.operator.memory import Trimming, settle_collector
-from trainwright.operator.metrics import Counted, OperatorMetrics
 from trainwright.operator.settings import Settings
 from trainwright.pipeline import PipelineError
 

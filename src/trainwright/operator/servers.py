@@ -14,17 +14,17 @@ from trainwright.client import Client
 from trainwright.client.ratelimit import RateLimited
 from trainwright.clock import Clock
 from trainwright.http.application import Application
-from trainwright.operator import webhooks
-from trainwright.operator.admission import Admission
-from trainwright.operator.endpoints import health_application, metrics_application
-from trainwright.operator.kinds import Kinds
-from trainwright.operator.metrics import OperatorMetrics
-from trainwright.operator.progress import ProgressServer, ProgressWriter
-from trainwright.operator.reviewing import Reviewing
-from trainwright.operator.serving import Server, ServingTLS
+from trainwright.operator.admission import webhooks
+from trainwright.operator.admission.decisions import Admission
+from trainwright.operator.figures.metrics import OperatorMetrics
+from trainwright.operator.progress.server import ProgressServer, ProgressWriter
+from trainwright.operator.serving.endpoints import health_application, metrics_application
+from trainwright.operator.serving.listening import Server, ServingTLS
+from trainwright.operator.serving.reviewing import Reviewing
+from trainwright.operator.serving.tokens import Tokens
 from trainwright.operator.settings import Settings
-from trainwright.operator.tokens import Tokens
-from trainwright.operator.views import Views
+from trainwright.operator.stores.kinds import Kinds
+from trainwright.operator.stores.views import Views
 
 
 class Servers:

@@ -7,8 +7,8 @@ import msgspec
 from trainwright.api.configuration import Configuration, local, seconds
 from trainwright.api.wellknown import SYSTEM_NAMESPACE
 from trainwright.controlloop.election import ElectionConfig
-from trainwright.operator.certificates import Policy
-from trainwright.operator.pruner import UNUSED_SECONDS
+from trainwright.operator.certificates.material import Policy
+from trainwright.operator.runtimes.pruner import UNUSED_SECONDS
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,11 +13,11 @@ from trainwright.api.configuration import ConfigurationError
 from trainwright.api.metadata import ObjectMeta
 from trainwright.api.resources import EVENTS, TRAIN_JOBS
 from trainwright.api.trainjob import TrainerStatus, TrainJobStatus
-from trainwright.operator.events import Events
-from trainwright.operator.keys import GeneratedKeys, z85
-from trainwright.operator.revisions import content_of, name_of
-from trainwright.operator.serving import split_address
-from trainwright.operator.statuses import difference
+from trainwright.operator.runtimes.revisions import content_of, name_of
+from trainwright.operator.serving.listening import split_address
+from trainwright.operator.trainjobs.events import Events
+from trainwright.operator.trainjobs.keys import GeneratedKeys, z85
+from trainwright.operator.trainjobs.statuses import difference
 from trainwright.testing.virtualserver import VirtualServer
 from unit.operator.world import runtime
 

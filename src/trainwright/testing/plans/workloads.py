@@ -22,7 +22,7 @@ from trainwright.api.resources import (
 )
 from trainwright.api.times import rfc3339
 from trainwright.embedded import manifests
-from trainwright.operator.admission import Admission, Review
+from trainwright.operator.admission.decisions import Admission, Review
 from trainwright.schema.jsonobject import Json
 from trainwright.testing.plans.stage import NeverHappened, Stage
 

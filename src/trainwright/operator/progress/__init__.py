@@ -1,0 +1,1 @@
+"""What training code reports: `reports` reads a report, `server` writes it to the TrainJob's status."""

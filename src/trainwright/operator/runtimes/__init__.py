@@ -1,0 +1,1 @@
+"""The runtimes of TrainJobs: kept as they were (`revisions`), pruned when unneeded (`pruner`), guarded while needed."""

@@ -61,6 +61,13 @@ class Visitor:
         self.page.goto(f"{self.address}{path}")
         return self.page
 
+    def first_paint(self) -> float:
+        """Opens the first page and returns when the browser first painted something of it: milliseconds since the
+        navigation began."""
+        page = self.go("/")
+        page.locator("main h1").first.wait_for()
+        return float(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+
     def close(self) -> None:
         self._context.close()
 

@@ -19,6 +19,9 @@ from waiting import eventually
 
 SCRIPT = Path(__file__).with_name("train.py")
 LARGEST = 60_000
+LOADS = 5
+PAINTED = 500.0
+"""Milliseconds from the navigation to the first paint."""
 READ = """async (url) => {
     try { return await (await fetch(url, {credentials: "include"})).text(); } catch { return "refused"; }
 }"""
@@ -120,11 +123,14 @@ def test_a_page_of_another_site_can_neither_read_nor_change(
 def test_everything_the_page_loads_is_small_and_first_paint_is_quick(
     cluster: CommandLine, visit: Callable[..., Visitor]
 ) -> None:
+    """The quickest of several loads counts, each in a browser with nothing in its cache: what slows down single ones is
+    the machine, and what the page itself needs is in all of them."""
     assert Assets().compressed_size <= LARGEST
-    page = visit(address_of(cluster.directory), key_of(cluster.directory)).go("/")
+    visitors = [visit(address_of(cluster.directory), key_of(cluster.directory)) for _ in range(LOADS)]
+    paints = [visitor.first_paint() for visitor in visitors]
+    print("first paint after", *(f"{paint:.0f}" for paint in paints), f"ms; {Assets().compressed_size} bytes gzipped")
+    assert min(paints) < PAINTED
+    page = visitors[-1].page
     page.get_by_text("live", exact=True).wait_for()
-    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    print(f"first paint after {paint:.0f} ms; all assets {Assets().compressed_size} bytes gzipped")
-    assert paint < 3000, "half a second is for a machine that does nothing else; docs/ui.md has the figure"
     page.wait_for_timeout(1500)
     assert sum(page.evaluate("window.shifts")) < 0.05, "nothing jumps"

@@ -1,10 +1,11 @@
 // Curves of all reported metrics: zoom by dragging, steps or time, log scale, several runs over each other.
 import { html, useState, useEffect, useRef, useMemo, number } from "/static/lib.js";
 
+// uPlot, loaded when the first curve is drawn. Null if it did not come; the next curve asks again.
 let loading = null;
-const uPlotReady = () => (loading ||= new Promise((resolve, reject) => {
-  const script = Object.assign(document.createElement("script"), { src: "/static/vendor/uplot.js", onload: () => resolve(window.uPlot), onerror: reject });
-  document.head.append(script);
+const uPlotReady = () => (loading ||= new Promise((resolve) => {
+  const lost = () => { loading = null; resolve(null); };
+  document.head.append(Object.assign(document.createElement("script"), { src: "/static/vendor/uplot.js", onload: () => resolve(window.uPlot), onerror: lost }));
 }));
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -32,7 +33,7 @@ function Chart({ runs, metric, x, log }) {
     let over = false;
     const draw = async () => {
       const UPlot = await uPlotReady();
-      if (over || !box.current) return;
+      if (over || !box.current || !UPlot) return;
       plot.current?.destroy();
       const axis = { stroke: css("--soft"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line"), width: 1 }, font: "11px system-ui" };
       plot.current = new UPlot({

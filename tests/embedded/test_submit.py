@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 
 import trainwright as package
-from commandline import CommandLine, command_line
+from commandline import COMMAND, CommandLine, command_line
 from trainwright.api.wellknown import RUN
 from trainwright.cli.failure import Failure
-from trainwright.cli.run.submit import STARTED
+from trainwright.cli.run.handingover import STARTED
 from trainwright.runs.outbox import Entry, Outbox
+from trainwright.testing.rest import Rest
 from waiting import eventually
 
+JOBS = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs"
 JOB = """\
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
@@ -145,10 +147,84 @@ def test_a_submission_without_a_name_is_refused_in_python(tmp_path: Path) -> Non
         package.submit({"spec": {}}, directory=str(tmp_path))
 
 
+class Away:
+    """Another cluster, known by a kubeconfig alone, that goes away and comes back at the same address."""
+
+    def __init__(self, trainwright: CommandLine, folder: Path) -> None:
+        self.cluster = trainwright
+        self.kubeconfig = folder / "team.kubeconfig"
+        self.project = folder / "project"
+        self.project.mkdir()
+        (self.project / "train.py").write_text("import os\nprint('token', os.environ['TOKEN'])\n")
+        self.records = folder / "records"
+        trainwright("up", "--detach")
+        self.kubeconfig.write_text(trainwright.kubeconfig.read_text())
+
+    def __call__(self, *words: str, code: int = 0) -> str:
+        cluster = () if words[0] == "runs" else ("--kubeconfig", str(self.kubeconfig))
+        command = [*COMMAND, *words[:1], *cluster, "--dir", str(self.records), *words[1:]]
+        done = subprocess.run(command, cwd=self.project, capture_output=True, text=True, timeout=90, check=False)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def kill_deliverers(self) -> None:
+        for pid in deliverers(self.records):
+            os.kill(pid, signal.SIGKILL)
+
+    def get(self, path: str) -> Any:
+        return self.rest().get(path)
+
+    def rest(self) -> Rest:
+        return Rest.from_kubeconfig(self.cluster.kubeconfig, self.project.parent / "scratch")
+
+
+@pytest.mark.timeout(240)
+def test_a_script_is_accepted_by_run_detach_and_trains_when_the_cluster_is_back(
+    trainwright: CommandLine, tmp_path: Path
+) -> None:
+    away = Away(trainwright, tmp_path)
+    away("run", "--detach", "--name", "again", "--env", "TOKEN=0", "train.py")
+    away("wait", "again", "--timeout", "60s")
+    trainwright("down")
+    try:
+        assert "--detach" in away("run", "train.py", code=1), "what to do is said"
+        wrong = away("run", "--detach", "--runtime", "none-such", "train.py", code=1)
+        assert 'no runtime named "none-such" has been seen there' in wrong
+        kept = away("run", "--detach", "--name", "again", "--env", "TOKEN=1", "--retries", "1", "train.py")
+        assert "Kept" in kept
+        away("run", "--detach", "--name", "second", "--env", "TOKEN=2", "train.py")
+        away("run", "--detach", "--name", "unwanted", "--env", "TOKEN=3", "train.py")
+        outbox = Outbox(away.records)
+        first, *_ = waiting = outbox.waiting()
+        assert [entry.job["metadata"]["name"] for entry in waiting] == ["again", "second", "unwanted"]
+        listed = away("runs")
+        assert listed.count("not delivered yet") == 3
+        assert first.submitted in away("runs", "describe", first.run), "since when"
+        assert "add --force, and it never is" in away("runs", "delete", waiting[2].run, code=1)
+        away("runs", "delete", "--force", waiting[2].run)
+        away.kill_deliverers()
+        trainwright("up", "--detach")
+        away("submit", "--quiet")
+        assert outbox.waiting() == []
+        for name in ("again", "second"):
+            away("wait", name, "--timeout", "60s")
+        assert "token 1" in away("logs", "again"), "the finished one of the same name made room"
+        jobs = {item["metadata"]["name"]: item for item in away.get(JOBS)["items"]}
+        assert sorted(jobs) == ["again", "second"]
+        outbox.put(first)  # whoever delivered it was killed before it could say so
+        away("submit", "--quiet")
+        assert away.get(f"{JOBS}/again")["metadata"]["uid"] == jobs["again"]["metadata"]["uid"]
+        for kind in ("secrets", "configmaps"):
+            item = away.get(f"/api/v1/namespaces/default/{kind}/{first.run}")
+            assert [owner["uid"] for owner in item["metadata"]["ownerReferences"]] == [jobs["again"]["metadata"]["uid"]]
+    finally:
+        away.kill_deliverers()
+
+
 PUT = """
 import sys
 from pathlib import Path
-from trainwright.cli.run.submit import STARTED
+from trainwright.cli.run.handingover import STARTED
 from trainwright.runs.outbox import Entry, Outbox
 number = 0
 while True:

@@ -1,6 +1,6 @@
 """Outages of a real control plane: what trains goes on, what is submitted meanwhile is delivered once and completes.
 
-A plan says who is away and for how long. `TRAINWRIGHT_OUTAGES=long` has thirty of them, three of ten minutes.
+A plan says who is away and for how long. One job is handed over by `submit`, one by `run --detach`. `TRAINWRIGHT_OUTAGES=long` has thirty of them, three of ten minutes.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def test_an_outage_ends_as_if_it_had_not_been(
             plane.parts[part].stop(0)
     try:
         time.sleep(plan.seconds * plan.after)
-        for name in names:
-            submit(plane, namespace, tmp_path, trainjob(name, "it"))
+        for name, words in zip(names, (("submit",), ("run", "--detach")), strict=True):
+            submit(plane, namespace, tmp_path, trainjob(name, "it"), words)
         time.sleep(max(0.0, plan.seconds - (time.monotonic() - begun)))
     finally:
         for part in reversed(plan.away):
@@ -100,16 +100,35 @@ def test_an_outage_ends_as_if_it_had_not_been(
                 installed.operator.__enter__()
             else:
                 plane.parts[part].start()
+        returned = time.monotonic()
         eventually("the API server is back", lambda: is_ready(plane), 60)
+        answers = time.monotonic()
+    took = acts_after(plane, namespace)
+    print(f"{plan}: answers {answers - returned:.1f} s after its start; {took:.1f} s later a new job has its JobSet")
     eventually("all is delivered", lambda: not Outbox(tmp_path / "state").waiting(), SECONDS)
     for name in names:
         job = until_state(plane.admin, namespace, "Complete", name)
         [entry] = [run for run in recorded(tmp_path) if run["name"] == name]
         assert job["metadata"]["annotations"][RUN] == entry["id"], "delivered once"
     assert pods(plane, namespace) == uids, "what trained went on, and nobody restarted it"
-    assert len(plane.admin.items(f"{base(namespace)}/trainjobs")) == 3
-    assert len(plane.admin.items(jobsets(namespace))) == 3
+    assert len(plane.admin.items(f"{base(namespace)}/trainjobs")) == 4
+    assert len(plane.admin.items(jobsets(namespace))) == 4
+    print(f"{plan}: all complete {time.monotonic() - answers:.1f} s after the API's return")
     plane.admin.delete(f"{base(namespace)}/trainjobs/before")
+
+
+def acts_after(plane: RealControlPlane, namespace: str) -> float:
+    """Seconds until the operator has made the JobSet of a TrainJob that is created now."""
+    begun = time.monotonic()
+    job = trainjob("at-once", "it")
+
+    def is_taken() -> bool:
+        code, _ = plane.admin.raw("POST", f"{base(namespace)}/trainjobs", job)[:2]
+        return code in (201, 409)
+
+    eventually("the API server takes a TrainJob", is_taken, 60)
+    eventually("its JobSet", lambda: plane.admin.find(f"{jobsets(namespace)}/at-once"), 60)
+    return time.monotonic() - begun
 
 
 def is_ready(plane: RealControlPlane) -> bool:
@@ -124,8 +143,14 @@ def pods(plane: RealControlPlane, namespace: str) -> set[str]:
     return {pod["metadata"]["uid"] for pod in plane.admin.items(f"/api/v1/namespaces/{namespace}/pods", **query)}
 
 
-def submit(plane: RealControlPlane, namespace: str, tmp_path: Path, job: Json | None = None) -> None:
-    command = [sys.executable, "-m", "trainwright.cli.main", "submit", "-n", namespace]
+def submit(
+    plane: RealControlPlane,
+    namespace: str,
+    tmp_path: Path,
+    job: Json | None = None,
+    words: tuple[str, ...] = ("submit",),
+) -> None:
+    command = [sys.executable, "-m", "trainwright.cli.main", *words, "-n", namespace]
     if job is not None:
         file = tmp_path / "submitted.json"
         file.write_text(json.dumps(job))

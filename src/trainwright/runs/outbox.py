@@ -39,6 +39,14 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the user typed."""
     job: Json
     companions: list[Json] = []
+    belongings: list[Json] = []
+    """Objects of this run alone, which its TrainJob will own."""
+    replaces: bool = False
+    """Whether a finished TrainJob of the same name makes room for it."""
+    environment: dict[str, str] | None = None
+    """The caller's variables, for a run of a program on the local cluster."""
+    workdir: str = ""
+    python: str = ""
     file: str = ""
     """The name of its file; not written."""
 
@@ -67,10 +75,20 @@ class Outbox:
                 found.append(msgspec.structs.replace(entry, file=name))
         return found
 
+    def holds(self, run: str) -> bool:
+        """Whether this run waits."""
+        return any(name.partition("-")[2] == f"{run}.json" for name in self._names())
+
     def remove(self, entry: Entry) -> None:
         """It was delivered, or refused for good."""
         (self.path / entry.file).unlink(missing_ok=True)
         self._sync()
+
+    def withdraw(self, run: str) -> None:
+        """The user does not want it any more. What is being delivered at this moment may be there already."""
+        for entry in self.waiting():
+            if entry.run == run:
+                self.remove(entry)
 
     @contextmanager
     def delivering(self) -> Iterator[bool]:

@@ -7,7 +7,7 @@ cluster up) the shipped runtimes stand for the cluster's.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -49,16 +49,17 @@ async def prepare(
     local: bool,
     namespace: str,
     client: Client | None,
+    seen: Sequence[Json] | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Prepared:
-    """The run of a program, on the local cluster or on another."""
+    """The run of a program, on the local cluster or on another; `seen` are the runtimes of one that is away."""
     name = choice.name or fresh_name(program)
     run = fresh_id(name) if choice.name else name
     wanted = choice.runtime or _default_runtime(program, choice)
     if local and choice.runtime is None and not choice.retries:  # every local cluster has it as it is shipped
         found = Found(name=wanted, is_torch=wanted == TORCH_RUNTIME, is_mpi=wanted == MPI_RUNTIME)
     else:
-        found = await find_runtime(client, wanted, namespace, bring=choice.runtime is None)
+        found = await find_runtime(client, wanted, namespace, bring=choice.runtime is None, seen=seen)
     belongings: list[Json] = []
     runtime = Runtime(found.name, found.kind, found.is_torch, found.is_mpi)
     if choice.retries or found.is_brought:

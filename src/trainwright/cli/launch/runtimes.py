@@ -7,6 +7,7 @@ operator of the Trainer API. A default runtime that the cluster does not have is
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 
 import msgspec
 
@@ -52,10 +53,14 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """It is shipped with Trainwright, and the cluster does not have it."""
 
 
-async def find_runtime(client: Client | None, name: str, namespace: str, *, bring: bool) -> Found:
+async def find_runtime(
+    client: Client | None, name: str, namespace: str, *, bring: bool, seen: Sequence[Json] | None = None
+) -> Found:
     """The runtime of this name: of the namespace, else of the cluster, else, where `bring`, the shipped one. Without a
-    client, the shipped one.
+    client, the shipped one; or, of a cluster that is away, one of those that were `seen` there last.
     """
+    if seen is not None:
+        return _find_seen(seen, name, namespace, bring=bring)
     if client is not None:
         for resource in (TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES):
             try:
@@ -72,6 +77,22 @@ async def find_runtime(client: Client | None, name: str, namespace: str, *, brin
     raise Failure(
         f'there is no runtime named "{name}", neither a TrainingRuntime in namespace {namespace} nor a'
         f" ClusterTrainingRuntime{await available(client, namespace, name)}"
+    )
+
+
+def _find_seen(seen: Sequence[Json], name: str, namespace: str, *, bring: bool) -> Found:
+    for resource in (TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES):
+        for item in seen:
+            metadata = item["metadata"]
+            home = namespace if resource.namespaced else None
+            if (item["kind"], metadata["name"], metadata.get("namespace")) == (resource.kind, name, home):
+                return _found(name, resource.kind, item, is_brought=False)
+    for shipped in _shipped() if bring else ():
+        if shipped["metadata"]["name"] == name:
+            return _found(name, CLUSTER_TRAINING_RUNTIMES.kind, shipped, is_brought=True)
+    raise Failure(
+        f'the cluster does not answer, and no runtime named "{name}" has been seen there; those seen last: '
+        + (", ".join(sorted({str(item["metadata"]["name"]) for item in seen})) or "none")
     )
 
 

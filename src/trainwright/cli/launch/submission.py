@@ -90,13 +90,23 @@ class Submission:
                 raise Failure(f"{companion['kind']} {name_of(companion)}: {error}") from error
 
     async def create_belongings(self, client: Client) -> None:
-        """Creates what belongs to the run alone, all of it or nothing."""
+        """Creates what belongs to the run alone, all of it or nothing. What an earlier try of this run made stays."""
         for item in self.belongings:
             try:
                 await client.create(OWNED[item["kind"]], item, self.namespace, field_manager=FIELD_MANAGER)
             except ApiError as error:
+                if isinstance(error, AlreadyExists) and await self._is_ours(client, item):
+                    continue
                 await self.remove_belongings(client)
                 raise Failure(f"{item['kind']} {name_of(item)} of the run: {error}") from error
+
+    async def _is_ours(self, client: Client, item: Json) -> bool:
+        """Whether the object of this name belongs to this run."""
+        try:
+            found = await client.get(OWNED[item["kind"]], name_of(item), self.namespace)
+        except NotFound:
+            return False
+        return bool((found["metadata"].get("labels") or {}).get(RUN) == self.run)
 
     async def remove_belongings(self, client: Client) -> None:
         """After a refusal: nothing of the run stays behind, as far as the server lets us."""

@@ -15,6 +15,7 @@ from trainwright.cli.console.terminal import Terminal
 from trainwright.cli.failure import Failure
 from trainwright.runs import BrokenRecord, Record, RunDirectory, RunsHome
 from trainwright.runs.logs import log_files
+from trainwright.runs.outbox import Outbox
 from trainwright.runs.record import seconds_in
 from trainwright.schema.jsonobject import Json
 
@@ -231,6 +232,7 @@ def _delete(cluster: ClusterDirectory, home: RunsHome, ids: Sequence[str], *, fo
         for id in chosen:
             _refuse_living(cluster, home, id, force=force)
     for id in dict.fromkeys(chosen):
+        Outbox(home.state).withdraw(id)
         if home.delete(id, TOLD_TO, time.time()):
             print(f"run {id} deleted, with its logs and outputs")
     if not chosen:
@@ -259,6 +261,8 @@ def _refuse_living(cluster: ClusterDirectory, home: RunsHome, id: str, *, force:
         return
     if run is None or run.is_finished or force:
         return
+    if Outbox(home.state).holds(id):
+        raise Failure(f"run {id} waits to be delivered to its cluster; add --force, and it never is")
     if run.is_local and cluster.running_pid() is None:
         how = f"see what became of it with: trainwright up --detach{cluster.flag()}"
     else:

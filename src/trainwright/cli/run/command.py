@@ -65,6 +65,7 @@ def run(
             cluster.say = lambda _: None
         from trainwright.cli.clusters.connection import carry_out
         from trainwright.cli.run.making import FromFile, FromProgram, Making
+        from trainwright.client.errors import Unreachable
 
         if program is not None:
             source = FromProgram(program, choice, target, namespace)
@@ -78,6 +79,11 @@ def run(
         cluster.wait_until_ready()
         try:
             code = carry_out(making.go(detach=detach))
+        except Failure as failure:
+            if detach or not isinstance(failure.__cause__, Unreachable):
+                raise
+            advice = "with --detach the run is kept, and created when the cluster answers"
+            raise Failure(f"{failure.message}; {advice}") from failure
         finally:
             cluster.job, cluster.stays = making.name, making.runs_on
     if not detach:

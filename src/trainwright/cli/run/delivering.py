@@ -2,7 +2,8 @@
 
 Before a TrainJob is created the cluster is asked for it. One with the run's id is an earlier delivery of ours, whose
 answer was lost or whose deliverer was killed: it counts. One of another run is a stranger's: the submission is refused,
-and the run's record ends with that sentence. What the server refuses ends in its words; what nobody answers waits.
+and the run's record ends with that sentence; where the user typed `run`, a finished one makes room, as it does for any
+`run`. What the server refuses ends in its words; what nobody answers waits.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from typing import NamedTuple
 
 import msgspec
 
+from trainwright.api.phases import condition
 from trainwright.api.resources import TRAIN_JOBS
 from trainwright.api.times import rfc3339
 from trainwright.api.wellknown import RUN
 from trainwright.cli.clusters.target import Target
 from trainwright.cli.failure import Failure
+from trainwright.cli.jobs.delete import delete_job
 from trainwright.cli.launch.prepared import Prepared
 from trainwright.cli.launch.submission import Submission
+from trainwright.cli.run.lastseen import target_name
 from trainwright.cli.run.recording import Recording
 from trainwright.client.client import Client
 from trainwright.client.errors import AlreadyExists, ClientError, NotFound, ServerError, TooManyRequests, Unauthorized
@@ -42,13 +46,9 @@ class Result(NamedTuple):
     """Why the rest waits; empty when nothing does."""
 
 
-def target_name(target: Target) -> str:
-    """The cluster in an entry: `local`, or its address, which stays the same under another context's name."""
-    return "local" if target.is_local else target.kubeconfig().server
-
-
-def keep(target: Target, submission: Submission, source: str) -> Entry:
-    """Puts a submission into the outbox, then begins its record."""
+def keep(target: Target, prepared: Prepared, source: str, *, replaces: bool = False) -> Entry:
+    """Puts a run into the outbox, then begins its record."""
+    submission = prepared.submission
     entry = Entry(
         run=submission.run,
         submitted=rfc3339(time.time()),
@@ -57,10 +57,15 @@ def keep(target: Target, submission: Submission, source: str) -> Entry:
         source=source,
         job=submission.job,
         companions=list(submission.companions),
+        belongings=list(submission.belongings),
+        replaces=replaces,
+        environment=None if prepared.environment is None else dict(prepared.environment),
+        workdir=prepared.workdir,
+        python=prepared.python,
     )
     target.directory.create()
     Outbox(target.directory.path).put(entry)
-    _begin_record(target, submission, source)
+    _begin_record(target, prepared, entry)
     return entry
 
 
@@ -100,30 +105,45 @@ async def deliver_all(target: Target) -> Result:
 
 
 async def _deliver(client: Client, target: Target, entry: Entry, records: Recording, result: Result) -> None:
-    submission = Submission(entry.job, entry.companions, entry.namespace)
-    if RunsHome(target.directory.path).read(entry.run) is None:
-        _begin_record(target, submission, entry.source)  # whoever submitted it was killed in between
+    prepared = _prepared(entry)
+    submission = prepared.submission
+    _begin_record(target, prepared, entry)  # whoever submitted it may have been killed before it did
     try:
-        created = await _create_once(client, submission)
+        created = await _create_once(client, target, submission, replaces=entry.replaces)
     except Failure as failure:
         if isinstance(failure.__cause__, LATER):
             raise
+        await submission.remove_belongings(client)
         records.refused(entry.run, failure.message)
         result.refused.append((entry, failure.message))
         return
+    await submission.own_belongings(client, created)
     records.created(submission, created)
     result.delivered.append(entry)
 
 
-async def _create_once(client: Client, submission: Submission) -> Json:
+def _prepared(entry: Entry) -> Prepared:
+    submission = Submission(entry.job, entry.companions, entry.namespace, belongings=entry.belongings)
+    return Prepared(submission, entry.environment, entry.workdir, entry.python)
+
+
+async def _create_once(client: Client, target: Target, submission: Submission, *, replaces: bool) -> Json:
     """Our TrainJob: the one that is there already, or a new one. Raises `Failure` where it is refused."""
     while True:
         present = await _find(client, submission)
-        if present is not None:
+        if present is not None and _run_of(present) == submission.run:
             return present
+        if present is not None and not (replaces and has_ended(present)):
+            raise Failure(
+                f"TrainJob {submission.name} exists already in namespace {submission.namespace}, of another run"
+            )
         await _wait_for_runtime(client, submission)
         await submission.apply_companions(client)
+        await submission.create_belongings(client)
         try:
+            if present is not None:
+                await submission.check(client)
+                await delete_job(target, client, submission.name, submission.namespace)
             return await submission.create(client)
         except Failure as failure:
             if not isinstance(failure.__cause__, AlreadyExists):
@@ -149,14 +169,26 @@ async def _find(client: Client, submission: Submission) -> Json | None:
         found: Json = await client.get(TRAIN_JOBS, submission.name, submission.namespace)
     except NotFound:
         return None
-    if ((found["metadata"].get("annotations") or {}).get(RUN)) != submission.run:
-        raise Failure(f"TrainJob {submission.name} exists already in namespace {submission.namespace}, of another run")
     return found
 
 
-def _begin_record(target: Target, submission: Submission, source: str) -> None:
-    Recording(target).begin(Prepared(submission), source=source)
-    said = "not delivered yet: it waits in the outbox until the API server answers"
-    RunsHome(target.directory.path).update(
-        submission.run, lambda record: msgspec.structs.replace(record, pid=None, message=said)
+def _run_of(job: Json) -> str | None:
+    return (job["metadata"].get("annotations") or {}).get(RUN)
+
+
+def has_ended(job: Json) -> bool:
+    return bool(condition(job, "Complete") or condition(job, "Failed"))
+
+
+def _begin_record(target: Target, prepared: Prepared, entry: Entry) -> None:
+    """The record of a run that waits, and since when; one that is there already says so, too."""
+    home = RunsHome(target.directory.path)
+    if home.read(entry.run) is None:
+        Recording(target).begin(prepared, source=entry.source)
+    said = f"not delivered yet: it waits in the outbox since {entry.submitted}, until the API server answers"
+    home.update(
+        entry.run,
+        lambda record: (
+            record if record.uid or record.is_finished else msgspec.structs.replace(record, pid=None, message=said)
+        ),
     )

@@ -45,6 +45,7 @@ from trainwright.embedded.recorder.judgement import STOPPED, Failure
 from trainwright.embedded.recorder.objects import Event, JobSet, Pod, SubmittedJob, keys_of_pod
 from trainwright.runs import Asked, BrokenRecord, Deletion, Progress, Record, RunsHome, State, files
 from trainwright.runs.limits import SettingsInvalid, limits_of
+from trainwright.runs.outbox import Outbox
 from trainwright.runs.pods import adopt_logs
 from trainwright.runs.record import NOT_SUBMITTED
 from trainwright.version import __version__
@@ -326,8 +327,8 @@ class Recorder:
         return found
 
     def _is_submitting(self, record: Record) -> bool:
-        """Whether its `run` lives and may still create the TrainJob."""
-        if self._home.of(record.id).is_followed:
+        """Whether its `run` lives and may still create the TrainJob, or the outbox holds it."""
+        if self._home.of(record.id).is_followed or Outbox(self._home.state).holds(record.id):
             return True
         age = self._clock.wall() - (record.created_seconds or 0.0)
         return record.pid is not None and age < SUBMIT_SECONDS and _is_alive(record.pid)

@@ -20,7 +20,7 @@ from commandline import CommandLine, command_line
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs" / "ui"
 SCRIPT = ROOT / "tests" / "browser" / "train.py"
-WIDTHS = {"phone": (390, 844), "desk": (1280, 800), "wide": (2560, 1300)}
+WIDTHS = {"phone": (390, 844), "desk": (1280, 800), "wide": (3840, 1950)}
 JOBS: dict[str, tuple[str, ...]] = {
     "mnist": ("--nodes", "1", "--env", "STEPS=60", "--env", "PAUSE=0.02"),
     "bert-sweep-7": ("--nodes", "2", "--env", "STEPS=120", "--env", "FAIL_AT=70", "--env", "PAUSE=0.1"),

@@ -2,8 +2,8 @@
 
 A task is judged twice: by the CPU that its thread used, which other processes of the machine do not disturb, and by the
 clock, as the browser's own observer of long tasks tells it, which is what the user feels. Where others use the machine,
-the clock also counts their turns. So the list is scrolled until one pass is smooth by the clock, at most `PASSES` times: a task
-that is long by its own work is long in every pass.
+the clock also counts their turns. So the list is scrolled until one pass is smooth by the clock, at most `PASSES`
+times: a task that is long by its own work is long in every pass.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def test_a_thousand_jobs_scroll_smoothly(
     passes = [_scrolled(chromium, page)]
     while passes[-1].by_the_clock > LONGEST and len(passes) < PASSES:
         passes.append(_scrolled(chromium, page))
-    print("the longest tasks while scrolling:", *(f"{of_cpu:.0f} ms of CPU, {clock:.0f} ms;" for of_cpu, clock in passes))
+    print("the longest tasks, of CPU and by the clock:", *(f"{cpu:.0f} and {clock:.0f} ms;" for cpu, clock in passes))
     assert max(longest.of_cpu for longest in passes) <= LONGEST
     assert passes[-1].by_the_clock <= LONGEST, "by the browser's own observer"
     assert page.locator("table.jobs tbody tr").count() < 120, "only what is seen is in the document"

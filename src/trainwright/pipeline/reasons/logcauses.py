@@ -130,6 +130,10 @@ EXCEPTION: Final = Cause(
 )
 
 
+SHARED_GPU: Final = re.compile("Duplicate GPU detected")
+"""What NCCL says of two ranks that use one GPU."""
+
+
 class Pattern(NamedTuple):
     cause: Cause
     expression: re.Pattern[str]

@@ -14,13 +14,15 @@ from typing import NamedTuple
 from trainwright.pipeline.reasons import signals
 from trainwright.pipeline.reasons.cause import CONSEQUENCE, FIRST, VAGUE, Cause, Finding
 from trainwright.pipeline.reasons.evidence import Ended, name_of
-from trainwright.pipeline.reasons.logcauses import EXCEPTION, PATTERNS, PEER_LOST, Pattern
+from trainwright.pipeline.reasons.logcauses import EXCEPTION, NCCL, PATTERNS, PEER_LOST, SHARED_GPU, WORLD_SIZE, Pattern
 from trainwright.pipeline.reasons.ranks import Speaker, speaker
 from trainwright.pipeline.reasons.tracebacks import raised, root_cause
 
 LENGTH = 240
 """How much of a line a headline shows."""
 CONTEXT = 4
+NCCL_LINES = 5
+"""How many lines behind NCCL's error its own last error stands."""
 
 
 class _Said(NamedTuple):
@@ -40,6 +42,8 @@ def find(one: Ended) -> Finding | None:
     who = speaker(one.pod)
     root = root_cause(one.lines)
     said = min(_candidates(one, who), default=None, key=lambda line: (line.weight, line.position))
+    if said is not None and said.cause is NCCL:
+        said = _of_shared_gpu(said, one, who)
     was_killed = root is not None and root.exit_code < 0 and -root.exit_code != signals.TERM
     if root is not None and was_killed and (said is None or said.weight > FIRST):
         return signals.finding(one, root.rank, -root.exit_code)
@@ -71,6 +75,15 @@ def _candidates(one: Ended, who: Speaker) -> Iterator[_Said]:
         if pattern is not None and pattern.anywhere:
             weight = CONSEQUENCE if pattern.cause is PEER_LOST else VAGUE
             yield _Said(weight, position, pattern.cause, rank, label, text.strip(), "")
+
+
+def _of_shared_gpu(said: _Said, one: Ended, who: Speaker) -> _Said:
+    """NCCL's error, or what it says below it where two ranks use one GPU: that is nobody's network."""
+    for line in one.lines[said.position : said.position + NCCL_LINES]:
+        text = who.attribute(line).text.strip()
+        if SHARED_GPU.search(text):
+            return said._replace(cause=WORLD_SIZE, text=text)
+    return said
 
 
 def _pattern_of(text: str) -> Pattern | None:

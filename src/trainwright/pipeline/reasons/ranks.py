@@ -1,8 +1,9 @@
 """The rank that printed a line.
 
-A pod is one node of the training and may run several ranks. Three things tell which of them printed a line:
+A pod is one node of the training and may run several ranks. Four things tell which of them printed a line:
 
     [rank3]: …      torch marks its own messages with the rank in the whole training
+    [E ProcessGroupNCCL.cpp:737] [Rank 3] …     so did older ones, in errors of their process groups
     [default1]:…    `torchrun --tee` marks every line with its role and the rank on this node
     one process     a node that runs one process has one rank
 
@@ -20,6 +21,7 @@ from trainwright.pipeline.reasons.evidence import label_of
 from trainwright.schema.jsonobject import Json
 
 TORCH_MARK = re.compile(r"\[rank(\d+)\]: ?")
+GROUP_MARK = re.compile(r"\[[EFW][^\]]*ProcessGroup\w+\.cpp:\d+\] \[Rank (\d+)\] ")
 TEE_MARK = re.compile(r"\[([A-Za-z_][\w.-]*?)(\d+)\]:")
 ROLE = "default"
 """torchrun's role, unless `--role` or `PET_ROLE` names another."""
@@ -54,6 +56,8 @@ class Speaker(NamedTuple):
                 text, local = line[mark.end() :], int(mark[2])
             if mark := TORCH_MARK.match(text):
                 return _of_rank(int(mark[1]), text[mark.end() :], is_marked=True)
+            if mark := GROUP_MARK.match(text):
+                return _of_rank(int(mark[1]), text, is_marked=True)
         if local is not None:
             return self._of_local_rank(local, text)
         if self.node is not None and self.processes == 1:

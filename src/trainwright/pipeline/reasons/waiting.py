@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from trainwright.api.times import seconds_of
-from trainwright.pipeline.reasons import failures, images
+from trainwright.pipeline.reasons import failures, images, volumes
 from trainwright.pipeline.reasons.cause import Cause, Finding
 from trainwright.pipeline.reasons.evidence import (
     Ended,
@@ -89,7 +89,7 @@ def _of_waiting(evidence: Evidence, pod: Json, container: Json, waiting: Json) -
     if reason in _CONFIG_REASONS:
         what = f"{who} waits: {message or reason}"
         return Finding(cause=_config_cause(message), what=what, kind="Pod", name=name_of(pod))
-    return None
+    return volumes.in_scheduling(evidence, pod, who, message)  # the local node has no scheduler for volumes
 
 
 def _config_cause(message: str) -> Cause:

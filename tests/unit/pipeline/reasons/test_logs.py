@@ -1,9 +1,10 @@
 """What a rank wrote last is found in its launcher's wall of text, and the rank that failed first is blamed by its
 true rank.
 
-The files in `recorded` are the output of torchrun 2.13 (paths shortened). Lines of NCCL and CUDA are written in the
-form in which those libraries print them; no machine with GPUs was at hand to record them. Each is read twice: as it
-is, as `why` reads a log, and as the local node excerpts it for the pod's status.
+The files in `recorded` are the output of torchrun 2.13 (paths shortened). No machine with GPUs was at hand to record
+NCCL and CUDA: three files are written in the form in which those libraries print, and `PUBLISHED` has lines that users
+recorded and published, each with its place. Each is read twice: as it is, as `why` reads a log, and as the local node
+excerpts it for the pod's status.
 """
 
 from __future__ import annotations
@@ -55,6 +56,76 @@ def test_the_cause_is_found_in_the_output(name: str, code: str, rank: int | None
     assert (found.code, found.rank) == (code, rank)
     assert words in found.headline
     assert found.mend, "and what to do about it"
+
+
+NCCL = "torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d"
+PUBLISHED = {
+    "github.com/NVIDIA/nccl/issues/1410": (
+        f"[rank7]: {NCCL}/NCCLUtils.hpp:275, unhandled cuda error (run with NCCL_DEBUG=INFO for details), NCCL version"
+        " 2.20.5\n[rank7]: ncclUnhandledCudaError: Call to CUDA function failed.\n[rank7]: Last error:\n"
+        "[rank7]: Cuda failure 1 'invalid argument'",
+        "NcclError", 7,
+    ),
+    "github.com/pytorch/pytorch/issues/149984": (
+        "Collective WorkNCCL(SeqNum=2, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=1000000) raised the"
+        " following async exception: NCCL error: unhandled system error (run with NCCL_DEBUG=INFO for details),"
+        " NCCL version"
+        " 2.25.1\nncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
+        "NcclError", None,
+    ),
+    "github.com/Tencent-Hunyuan/HunyuanVideo/issues/114": (
+        "[rank0]: RuntimeError: NCCL Error 2: unhandled system error (run with NCCL_DEBUG=INFO for details)",
+        "NcclError", 0,
+    ),
+    "github.com/pytorch/pytorch/issues/37004": (
+        "node08:27106:27302 [0] include/shm.h:27 NCCL WARN Call to shm_open failed : Permission denied\n"
+        "RuntimeError: NCCL error in ProcessGroupNCCL.cpp:290, unhandled system error",
+        "NcclError", None,
+    ),
+    "github.com/verl-project/verl/issues/161": (
+        f"{NCCL}/NCCLUtils.hpp:275, invalid usage (run with NCCL_DEBUG=WARN for details), NCCL version 2.20.5\n"
+        "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\n"
+        "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 10",
+        "WorldSizeMismatch", None,
+    ),
+    "github.com/NVIDIA/nccl/issues/2076": (
+        "torch.distributed.DistBackendError: NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.hpp:268,"
+        " remote process exited or there was a network error, NCCL version 2.21.5\nncclRemoteError: A call"
+        " failed possibly"
+        " due to a network error or a remote process exiting prematurely.",
+        "PeerLost", None,
+    ),
+    "github.com/hiyouga/LlamaFactory/issues/7396": (
+        "[rank4]:[E321 02:07:08.414640780 ProcessGroupNCCL.cpp:607] [Rank 4] Watchdog caught collective operation"
+        " timeout: WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, NumelIn=466119168, NumelOut=466119168,"
+        " Timeout(ms)=600000) ran for"
+        " 600067 milliseconds before timing out.",
+        "CollectiveTimeout", 4,
+    ),
+    "github.com/OFA-Sys/OFA/issues/271": (
+        "[E ProcessGroupNCCL.cpp:737] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=469508,"
+        " OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1802212 milliseconds before timing out.",
+        "CollectiveTimeout", 1,
+    ),
+    "github.com/pytorch/pytorch/issues/16417": (
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 22.00 MiB. GPU 0 has a total capacity of"
+        " 23.65 GiB of which 11.06 MiB is free. Including non-PyTorch memory, this process has 23.60 GiB memory"
+        " in use.",
+        "GpuOutOfMemory", None,
+    ),
+}  # fmt: skip
+"""By the issue in which a user published them: lines of NCCL, PyTorch and CUDA (Python's frames before them left out);
+the cause and the rank that they tell."""
+
+
+@pytest.mark.parametrize("as_excerpt", [False, True], ids=["whole log", "excerpt of the node"])
+@pytest.mark.parametrize("place", PUBLISHED)
+def test_lines_that_users_of_gpus_published_tell_their_cause(place: str, as_excerpt: bool) -> None:
+    text, code, rank = PUBLISHED[place]
+    if as_excerpt:
+        text = excerpt(text.splitlines())
+    found = why(ended(0, text, processes=8))
+    assert (found.code, found.rank) == (code, rank)
 
 
 @pytest.mark.parametrize(

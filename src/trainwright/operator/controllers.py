@@ -56,7 +56,13 @@ class Controllers:
         self._metrics = metrics
         self._kinds = kinds
         reconciler = TrainJobReconciler(
-            client, views, kinds, GeneratedKeys(), clock=clock, ca_certificate=ca_certificate
+            client,
+            views,
+            kinds,
+            GeneratedKeys(),
+            clock=clock,
+            ca_certificate=ca_certificate,
+            local_node=settings.local_runs,
         )
         self._train_jobs = self._train_job_controller(reconciler)
         self.all = [self._train_jobs, self._revision_controller(), *self._runtime_controllers()]

@@ -20,7 +20,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     certificates: Policy | None = None
     """How certificates are made; None for the usual way."""
     local_runs: bool = False
-    """Whether pods say which run they belong to: only a local node keeps runs."""
+    """Whether a local node runs the pods: it keeps runs, and pods tell it which is theirs and where their ports are."""
     unused_revision_seconds: float = UNUSED_SECONDS
     """How long a runtime revision is kept after its last use."""
 

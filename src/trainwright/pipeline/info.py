@@ -69,7 +69,7 @@ class Info:
         """Annotations of the JobSet."""
         self.spec = spec
         """The JobSet's spec; `pod_sets` are views into it."""
-        self.pod_sets = [PodSet(item) for item in spec.get("replicatedJobs") or ()]
+        self.pod_sets = [PodSet(item, local=observed.local_node) for item in spec.get("replicatedJobs") or ()]
         trainer = job.spec.trainer or _NO_TRAINER
         self.trainer_spec: Trainer = trainer
         self.command = trainer.command

@@ -41,6 +41,10 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     """PEM text of the authority that signs the progress server's certificate."""
     priority_classes: frozenset[str] | None = None
     """The PriorityClasses there are; None when nobody has looked, and then nobody judges."""
+    local_node: bool = False
+    """Pods are processes of one machine, whose node has to know which variables carry ports, and the like. In a cluster
+    nobody reads that: there the JobSet is what Kubeflow Trainer would make, so that either can go on with it.
+    """
     runtime_revision: str = ""
     """The name of the ControllerRevision that the runtime was read from."""
 

@@ -73,10 +73,12 @@ class Container:
 class PodSet:
     """The pods of one replicatedJob."""
 
-    __slots__ = ("endpoints", "json", "least", "name", "role")
+    __slots__ = ("endpoints", "json", "least", "local", "name", "role")
 
-    def __init__(self, json: Json) -> None:
+    def __init__(self, json: Json, *, local: bool = False) -> None:
         self.json = json
+        self.local = local
+        """Its pods are processes of one machine."""
         self.name = str(json.get("name", ""))
         self.least: int | None = None
         """How many pods are enough to begin with; None when all of them are needed."""
@@ -152,8 +154,12 @@ class PodSet:
     def set_pod_annotation(self, key: str, value: str) -> None:
         _metadata_map(self.pod_template, "annotations")[key] = value
 
-    def add_to_pod_annotation(self, key: str, *names: str) -> None:
-        """Adds names to an annotation that is a list separated by commas. Names that it has already stay in place."""
+    def tell_local_node(self, key: str, *names: str) -> None:
+        """Adds names to an annotation that the local node reads, a list separated by commas. Names that it has already
+        stay in place. In a cluster nothing is added: nobody reads it there.
+        """
+        if not self.local:
+            return
         present = (_metadata_map(self.pod_template, "annotations").get(key) or "").split(",")
         self.set_pod_annotation(key, ",".join(dict.fromkeys(filter(None, (*map(str.strip, present), *names)))))
 

@@ -70,6 +70,10 @@ class WorkloadStatus(msgspec.Struct, frozen=True, kw_only=True):
     """It owns PersistentVolumeClaims that would be deleted with it, so that it must not be replaced."""
     mend: Json | None = None
     """A merge patch that it needs before anything else, such as one that takes away a time to live of its own."""
+    halt: Json | None = None
+    """A merge patch that asks it to run no pods and changes nothing else: for one that another operator or another
+    version built otherwise, and that the API server lets nobody rebuild while it runs.
+    """
     restarts: int = 0
     message: str = ""
     """What it is doing or waiting for, in words. Empty leaves that to `jobs`."""

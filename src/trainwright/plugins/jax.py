@@ -29,4 +29,4 @@ class JAX:
                 env_var("JAX_COORDINATOR_ADDRESS", f"{info.first_node}:{TRAINER_PORT}"),
             )
             container.set_ports({"containerPort": TRAINER_PORT})
-            info.trainer.add_to_pod_annotation(PORT_VARIABLES, "JAX_COORDINATOR_ADDRESS")
+            info.trainer.tell_local_node(PORT_VARIABLES, "JAX_COORDINATOR_ADDRESS")

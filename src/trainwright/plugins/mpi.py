@@ -100,10 +100,11 @@ class MPI:
             if pod_set.name not in (NODE, LAUNCHER):
                 continue
             pod_set.set_volumes(_ssh_volume(info))
-            pod_set.add_to_pod_annotation(REMOTE_SHELL, NODE)
+            pod_set.tell_local_node(REMOTE_SHELL, NODE)
             if pod_set.name == LAUNCHER:
                 pod_set.set_volumes(_hostfile_volume(info))
-                pod_set.set_pod_annotation(MPI_HOSTFILE, HOSTFILE)
+                if pod_set.local:
+                    pod_set.set_pod_annotation(MPI_HOSTFILE, HOSTFILE)
             for container in pod_set.containers:
                 if container.name != NODE:
                     continue

@@ -44,7 +44,7 @@ class TrainJobStatus:
             )
             container.set_volume_mounts({"name": VOLUME, "mountPath": DIRECTORY, "readOnly": True})
         info.trainer.set_volumes(_volume(info))
-        info.trainer.add_to_pod_annotation(OPTIONAL_VOLUMES, VOLUME)  # nobody asked for it: no pod may fail for it
+        info.trainer.tell_local_node(OPTIONAL_VOLUMES, VOLUME)  # nobody asked for it: no pod may fail for it
 
     def build(self, info: Info, job: TrainJob) -> Iterator[Apply]:
         if not info.observed.ca_certificate:

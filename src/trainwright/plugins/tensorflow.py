@@ -36,7 +36,7 @@ class TensorFlow:
             env_var("TF_CONFIG", config(info.name, info.trainer.name, info.trainer.count)),
         )
         container.set_ports({"containerPort": TRAINER_PORT})
-        info.trainer.add_to_pod_annotation(PEER_VARIABLES, "TF_CONFIG")
+        info.trainer.tell_local_node(PEER_VARIABLES, "TF_CONFIG")
 
 
 def config(name: str, job: str, workers: int) -> str:

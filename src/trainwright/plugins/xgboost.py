@@ -31,7 +31,7 @@ class XGBoost:
                 env_var("DMLC_NUM_WORKER", str(workers)),
             )
             container.set_ports({"containerPort": TRAINER_PORT})
-            info.trainer.add_to_pod_annotation(PORT_VARIABLES, "DMLC_TRACKER_PORT")
+            info.trainer.tell_local_node(PORT_VARIABLES, "DMLC_TRACKER_PORT")
 
     def validate(self, info: Info, job: TrainJob, old: TrainJob | None) -> Iterator[FieldError]:
         if info.ml_policy.xgboost is None:

@@ -51,6 +51,8 @@ PROGRAMS: dict[str, Program] = {
     "kwok": Program("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
     "kube-scheduler": Program("kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", KUBERNETES_STAMP),
     "trainer": Program("trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager"),
+    "trainer-2.2": Program("trainer-2.2", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager"),
+    "trainer-2.1": Program("trainer-2.1", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager"),
     "training-operator": Program("training-operator", "github.com/kubeflow/training-operator/cmd/training-operator.v1"),
     "helm": Program("helm", "helm.sh/helm/v3/cmd/helm", {"helm.sh/helm/v3/internal/version.version": "v3.19.0"}),
     "kueue": Program("kueue", "sigs.k8s.io/kueue/cmd/kueue"),
@@ -67,23 +69,24 @@ class Manifests:
     files: tuple[str, ...]
 
 
+_TRAINER = (
+    "charts/kubeflow-trainer",
+    "manifests/base/crds",
+    "manifests/base/manager",
+    "manifests/base/rbac",
+    "manifests/base/runtimes",
+    "manifests/base/webhook",
+)
+
 MANIFESTS: dict[str, Manifests] = {
     "jobset-manifests": Manifests(
         "jobset",
         "sigs.k8s.io/jobset",
         ("config/components/crd/bases", "config/components/webhook/manifests.yaml", "config/components/rbac"),
     ),
-    "trainer-manifests": Manifests(
-        "trainer",
-        "github.com/kubeflow/trainer/v2",
-        (
-            "manifests/base/crds",
-            "manifests/base/manager",
-            "manifests/base/rbac",
-            "manifests/base/runtimes/torch_distributed.yaml",
-            "manifests/base/webhook",
-        ),
-    ),
+    "trainer-manifests": Manifests("trainer", "github.com/kubeflow/trainer/v2", _TRAINER),
+    "trainer-2.2-manifests": Manifests("trainer-2.2", "github.com/kubeflow/trainer/v2", _TRAINER),
+    "trainer-2.1-manifests": Manifests("trainer-2.1", "github.com/kubeflow/trainer/v2", _TRAINER),
     "training-operator-manifests": Manifests(
         "training-operator", "github.com/kubeflow/training-operator", ("manifests/base/crds",)
     ),
@@ -98,6 +101,10 @@ MANIFESTS: dict[str, Manifests] = {
 # What `bench/compare.py` measures us against, and what `make test-cluster` meets: `all` leaves them out.
 REFERENCE = ("trainer", "trainer-manifests")
 AROUND = (
+    "trainer-2.2",
+    "trainer-2.2-manifests",
+    "trainer-2.1",
+    "trainer-2.1-manifests",
     "training-operator",
     "training-operator-manifests",
     "helm",

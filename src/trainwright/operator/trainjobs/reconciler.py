@@ -73,12 +73,14 @@ class TrainJobReconciler:
         *,
         clock: Clock,
         ca_certificate: Callable[[], str] = lambda: "",
+        local_node: bool = False,
     ) -> None:
         self._client = client
         self._views = views
         self._kinds = kinds
         self._keys = keys
         self._ca_certificate = ca_certificate
+        self._local_node = local_node
         self._replaced: dict[Key, str] = {}  # the uid of a workload that we deleted to build another one
         self._crowded: dict[Key, float | None] = {}  # names that a predecessor held, and since when they are free
         self._clock = clock
@@ -240,7 +242,11 @@ class TrainJobReconciler:
         try:
             written = await self._applier.write(plan, job, observed.workload, observed.children)
         except WorkloadRefused as error:
-            if observed.workload is None or not await self._make_room(job, observed.workload, plan, error):
+            if observed.workload is None:
+                raise
+            if await self._halt(job, observed.workload):
+                return revision.name, workload
+            if not await self._make_room(job, observed.workload, plan, error):
                 raise
             raise Rebuilding from error
         if written.workload is not None and plan.workload is not None:
@@ -270,6 +276,7 @@ class TrainJobReconciler:
             children=self._kinds.children_of(job),
             taken=self._kinds.taken_from(job),
             ca_certificate=self._ca_certificate(),
+            local_node=self._local_node,
             runtime_revision=revision.name,
         )
 
@@ -283,6 +290,15 @@ class TrainJobReconciler:
         if live.uid != metadata.uid:
             raise Replaced(f'{workload.resource.kind} "{metadata.name}" was replaced')
         return msgspec.structs.replace(workload, metadata=live, stored=stored)
+
+    async def _halt(self, job: TrainJob, workload: Workload) -> bool:
+        """The API server refuses to change a workload that is to be suspended: Kubeflow Trainer, or another version of
+        ours, built it otherwise. It is suspended as it is; when its pods have gone, `_make_room` decides.
+        """
+        if not job.is_suspended or workload.status.is_suspended or workload.status.halt is None:
+            return False
+        await self._patch(workload, workload.status.halt)
+        return True
 
     async def _make_room(self, job: TrainJob, workload: Workload, plan: Plan, error: WorkloadRefused) -> bool:
         """The API server refuses to change the workload. Where it would accept it as a new object, and nobody loses
@@ -307,10 +323,13 @@ class TrainJobReconciler:
 
     async def _mend(self, job: TrainJob, workload: Workload, patch: Json) -> Workload | None:
         """Take over from a workload what the operator sees to, such as its time to live."""
+        return self._kinds.remember(job, workload.plugin, await self._patch(workload, patch))
+
+    async def _patch(self, workload: Workload, patch: Json) -> bytes:
         metadata = workload.metadata
         body = {**patch, "metadata": {**(patch.get("metadata") or {}), "uid": metadata.uid}}
         try:
-            answer = await self._client.patch(
+            answer: bytes = await self._client.patch(
                 workload.resource,
                 body,
                 name=metadata.name,
@@ -322,7 +341,7 @@ class TrainJobReconciler:
             raise
         except ApiError as error:
             raise NotWritten(workload.resource.kind, metadata.name, error) from error
-        return self._kinds.remember(job, workload.plugin, answer)
+        return answer
 
     # Telling
 

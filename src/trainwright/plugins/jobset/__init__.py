@@ -145,6 +145,7 @@ class JobSet:
             is_at_rest=suspended and not any(item.active or item.ready for item in jobs),
             owns_claims=bool(workload.spec.volume_claim_policies),
             mend=_lifetime_taken_over(workload.spec.ttl_seconds_after_finished),
+            halt={"spec": {"suspend": True}},
             restarts=workload.status.restarts,
             pods=f"{JOBSET_NAME}={workload.metadata.name}",
             node_range=NodeRange.parse(workload.metadata.annotation(ELASTIC)),

@@ -133,8 +133,8 @@ def _injection_targets(info: Info) -> Iterator[tuple[EnvInjectionTarget, str, Co
 def _declare_ports(info: Info, pod_set: PodSet | None) -> None:
     if pod_set is not None:
         elastic_port = () if info.node_range is None else (elastic.RENDEZVOUS_PORT,)
-        pod_set.add_to_pod_annotation(PORT_VARIABLES, *MEETING_PORT, *elastic_port)
-        pod_set.add_to_pod_annotation(PORT_FLAGS, *MEETING_PORT_FLAGS)
+        pod_set.tell_local_node(PORT_VARIABLES, *MEETING_PORT, *elastic_port)
+        pod_set.tell_local_node(PORT_FLAGS, *MEETING_PORT_FLAGS)
 
 
 def _missing(target: EnvInjectionTarget, container: str) -> str:

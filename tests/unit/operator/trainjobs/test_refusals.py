@@ -106,6 +106,27 @@ async def test_a_jobset_at_rest_that_cannot_be_changed_is_replaced(code: int) ->
         assert "other" in json.dumps(after)
 
 
+async def test_a_running_jobset_that_cannot_be_changed_is_suspended_as_it_is_and_replaced_when_its_pods_are_gone() -> (
+    None
+):
+    """Kubeflow Trainer, or another version of ours, built it otherwise."""
+    async with started() as world:
+        before = world.job_set()
+        active = [{"name": "node", "ready": 2, "active": 2, "succeeded": 0, "failed": 0, "suspended": 0}]
+        await world.change_status(JOB_SETS, "job", {"replicatedJobsStatus": active})
+        refuse_changes_of_job_sets(world)
+        await world.change(TRAIN_JOBS, "job", {"spec": {"suspend": True}})
+        await world.settle(30)
+        halted = world.job_set()
+        assert halted["spec"] == {**before["spec"], "suspend": True}
+        assert halted["metadata"]["uid"] == before["metadata"]["uid"]
+        gone = [{"name": "node", "ready": 0, "active": 0, "succeeded": 0, "failed": 0, "suspended": 1}]
+        await world.change_status(JOB_SETS, "job", {"replicatedJobsStatus": gone})
+        await world.settle(30)
+        assert world.job_set()["metadata"]["uid"] != before["metadata"]["uid"]
+        assert world.job_set()["spec"]["suspend"] is True
+
+
 async def test_a_jobset_whose_pods_are_not_gone_yet_is_never_replaced() -> None:
     async with started(suspend=True) as world:
         before = world.job_set()

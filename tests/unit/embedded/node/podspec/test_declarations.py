@@ -33,8 +33,8 @@ class Ring:
     def enforce_ml_policy(self, info: Info, job: TrainJob) -> None:
         if info.trainer is not None and (container := info.trainer_container) is not None:
             container.set_env(env_var("RING_PORT", "7000"), env_var("RING_BIND", "0.0.0.0:7001"))
-            info.trainer.add_to_pod_annotation("trainwright.dev/port-variables", "RING_PORT", "RING_BIND")
-            info.trainer.add_to_pod_annotation("trainwright.dev/port-flags", "--ring-port")
+            info.trainer.tell_local_node("trainwright.dev/port-variables", "RING_PORT", "RING_BIND")
+            info.trainer.tell_local_node("trainwright.dev/port-flags", "--ring-port")
 
 
 def pod_of(policy: Json, command: list[str], annotations: dict[str, str] | None = None) -> Json:
@@ -43,7 +43,8 @@ def pod_of(policy: Json, command: list[str], annotations: dict[str, str] | None 
     template["template"]["spec"]["template"]["metadata"] = {"annotations": annotations}
     framework = load(discovered={"ring": Ring}, progress_server="https://op.sys.svc:1")
     job = trainjob({"command": command})
-    made = build(job, runtime(template, policy=policy), Observed(ca_certificate="PEM"), framework, MaskedKeys())
+    here = Observed(ca_certificate="PEM", local_node=True)
+    made = build(job, runtime(template, policy=policy), here, framework, MaskedKeys())
     spec = defaulted(next(i.object for i in made.objects if i.object["kind"] == "JobSet")["spec"])
     job_set = ApiObject(ObjectMeta(name="tj", namespace="ns", uid="u"), spec)
     child = children.job(job_set, spec, spec["replicatedJobs"][0], 0)

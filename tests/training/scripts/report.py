@@ -8,9 +8,12 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy
+
+steps = 0
 
 
 def report(rank: int, world: int, losses: Sequence[float], weights: Sequence[Any]) -> None:
@@ -22,9 +25,13 @@ def report(rank: int, world: int, losses: Sequence[float], weights: Sequence[Any
 
 
 def linger() -> None:
-    """Waits after a step for as many seconds as the first argument says, so that a test can do something meanwhile."""
-    if len(sys.argv) > 1:
-        time.sleep(float(sys.argv[1]))
+    """Waits after a step until the test allows the next one: the first argument is a directory, in whose file `steps`
+    the test writes how many steps there may be. Without an argument nobody waits.
+    """
+    global steps
+    steps += 1
+    while len(sys.argv) > 1 and steps >= int(Path(sys.argv[1], "steps").read_text()):
+        time.sleep(0.05)
 
 
 def line_data(rank: int, world: int) -> tuple[Any, Any]:

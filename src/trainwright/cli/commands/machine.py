@@ -22,6 +22,11 @@ def _up(parser: Arguments) -> None:
         help="show this machine as N equal nodes, or as those of a YAML file (default: as the last time, or one)",
     )
     parser.add_argument(
+        "--network",
+        choices=("shared", "isolated"),
+        help="pods share this machine's network, or each has one of its own (default: as the last time, or shared)",
+    )
+    parser.add_argument(
         "--api-only", action="store_true", help="start only the API server with its CRDs: no operator, no pods"
     )
     parser.add_argument("--ui", action="store_true", help="serve the live page too, and say where it is")
@@ -89,6 +94,7 @@ COMMANDS = (
             Example("trainwright up --detach", "start it in the background"),
             Example("trainwright up", "start it here, until Ctrl-C"),
             Example("trainwright up --nodes 2", "show this machine as two nodes, each with half of it"),
+            Example("trainwright up --network isolated", "a network for each pod: two jobs never meet"),
             Example("trainwright up --detach --ui", "with the live page"),
         ),
     ),

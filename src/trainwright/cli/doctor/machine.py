@@ -57,9 +57,10 @@ def _system() -> Finding:
 def _isolation() -> Finding:
     from trainwright.embedded.node.supervision.tiers import probe
 
-    tier = probe()
-    if tier.name == "T1":
-        return ok("isolation", "pods have host names, addresses and volumes of their own (T1)")
+    tier = probe(networks=True)
+    if tier.name != "T0":
+        networks = "up --network isolated gives each a network too" if tier.has_networks else tier.reason
+        return ok("isolation", f"pods have host names, addresses and volumes of their own (T1); {networks}")
     return warn(
         "isolation",
         f"{tier.reason} (T0): no volumes at their paths",

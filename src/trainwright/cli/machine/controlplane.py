@@ -51,7 +51,7 @@ from trainwright.api.configuration import (
 from trainwright.api.wellknown import SYSTEM_NAMESPACE
 from trainwright.cli.clusters.directory import ClusterDirectory
 from trainwright.cli.failure import Failure
-from trainwright.cli.machine import nodes, shipped
+from trainwright.cli.machine import network, nodes, shipped
 from trainwright.cli.machine.keptport import bind, bind_kept_port
 from trainwright.cli.machine.up import READY
 from trainwright.cli.machine.upkeep import keep_up
@@ -126,7 +126,7 @@ async def _serve(cluster: ClusterDirectory, port: int, ready: Callable[[], None]
                 configuration = _operator_configuration(server, directory, progress.getsockname()[1])
                 listeners = {"webhook": webhook, "progress": progress}
                 operator = Operator(client, Settings(configuration=configuration, local_runs=True), listeners=listeners)
-                node = LocalNode(client, _node_configuration(server, cluster.path))
+                node = LocalNode(client, _node_configuration(server, cluster.path, progress.getsockname()[1]))
                 workloads = Manager(client, workload_controllers(client))
                 admission = http.Server(
                     webhooks.application(JobSetAdmission(client)), job_sets, _tls(server, "jobset", JOB_SET_NAMES)
@@ -207,12 +207,14 @@ async def _run(
         pass
 
 
-def _node_configuration(server: ApiServer, directory: Path) -> NodeConfig:
+def _node_configuration(server: ApiServer, directory: Path, progress_port: int) -> NodeConfig:
     return NodeConfig(
         directory,
         token=server.kubelet_token,
         tls=_tls(server, "node", [LOOPBACK, "localhost"]),
+        tier=network.isolated() if network.is_isolated(directory) else None,
         hosts=dict.fromkeys(OPERATOR_NAMES, LOOPBACK),
+        reachable=(progress_port,),
         runs=RunsHome(directory),
         hidden=directory.resolve(),
         shapes=nodes.kept(directory),

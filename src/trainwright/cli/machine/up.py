@@ -23,10 +23,20 @@ START_SECONDS = 60.0
 STOP_SECONDS = 60.0
 
 
-def up(directory: Path, port: int, detach: bool, api_only: bool, nodes: str | None = None, ui: bool = False) -> int:
+def up(
+    directory: Path,
+    port: int,
+    detach: bool,
+    api_only: bool,
+    nodes: str | None = None,
+    ui: bool = False,
+    network: str | None = None,
+) -> int:
     cluster = ClusterDirectory(directory)
     if nodes is not None:
         _show_as(cluster, nodes)
+    if network is not None:
+        _use_network(cluster, network)
     if detach:
         pid = start(cluster, port=port, api_only=api_only, ui=ui)
         print(f"The local cluster is up (pid {pid}). Use it with:\n\n  export KUBECONFIG={cluster.kubeconfig}\n")
@@ -62,12 +72,27 @@ def _show_as(cluster: ClusterDirectory, nodes: str) -> None:
     from trainwright.cli.machine.nodes import keep, wanted
 
     shapes = wanted(nodes)
+    _create_stopped(cluster)
+    keep(cluster.path, shapes)
+
+
+def _use_network(cluster: ClusterDirectory, chosen: str) -> None:
+    """Keeps the choice of the pods' network for this start and later ones."""
+    from trainwright.cli.machine.network import ISOLATED, isolated, keep
+
+    if chosen == ISOLATED:
+        isolated()
+    _create_stopped(cluster)
+    keep(cluster.path, chosen)
+
+
+def _create_stopped(cluster: ClusterDirectory) -> None:
+    """Makes the directory, in which no cluster may run: what is chosen now is for the next start."""
     running = cluster.running_pid() if cluster.path.exists() else None
     if running is not None:
         raise Failure(cluster.already_running(running))
     check_system()
     cluster.create()
-    keep(cluster.path, shapes)
 
 
 def start(cluster: ClusterDirectory, *, port: int = 0, api_only: bool = False, ui: bool = False) -> int:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -113,6 +114,7 @@ class Kubelet:
         hidden: Path | None = None,
         clock: Clock,
         hosts: Mapping[str, str],
+        reachable: Sequence[int] = (),
         working_directory: Path | None = None,
         runs: Runs | None = None,
         hang_after: float = DEFAULT_SECONDS,
@@ -127,12 +129,14 @@ class Kubelet:
         self._hidden = hidden
         self._clock = clock
         self._hosts = hosts
+        self._reachable = reachable
         self._working_directory = working_directory
         self._runs = runs
         self._reporter = Reporter(facts.host_address)
         self._events = EventRecorder(client, "trainwright-node", clock)
         self._happenings = Happenings(self._events)
-        self._addresses = Addresses()
+        self._addresses = Addresses(networks=tier.has_networks)
+        self._networks = directories.path.parent / "networks"
         self._ports = Ports()
         self._keys: dict[str, Key] = {}
         self._tokens = PodTokens(client, clock)
@@ -232,6 +236,11 @@ class Kubelet:
             if not self._pods.store.by(BY_DOMAIN, "/".join(domain)):
                 self._ports.release(domain)
                 await self._directories.in_thread(self._shells.release, *domain)
+                await self._directories.in_thread(shutil.rmtree, self._network(domain), ignore_errors=True)
+
+    def _network(self, domain: PodDomain) -> Path:
+        """Where the supervisors of a job's pods find the job's own network."""
+        return self._networks / ".".join(domain)
 
     async def _start(self, pod: Pod, directory: PodDirectory) -> Outcome | str:
         """Starts a pod that was never started. Returns a sentence when it has been started: its state is to be
@@ -293,7 +302,8 @@ class Kubelet:
         domain = _domain(pod)
         if not self._has_company(domain, pod):
             self._ports.release(domain)  # the first pod of a new attempt: another process may have the old port by now
-        to_run = prepared.pod_to_run(self._ports.of(domain, prepared.ports()))
+        replaced = set() if self._tier.has_networks else prepared.ports()  # in its own network a pod has every port
+        to_run = prepared.pod_to_run(self._ports.of(domain, replaced))
         self._keys[pod.metadata.uid] = Key(pod.metadata.namespace, pod.metadata.name)
         return to_run
 
@@ -333,6 +343,8 @@ class Kubelet:
                 for container in (*(pod.spec.get("initContainers") or ()), *pod.spec["containers"])
             },
             shell=shell,
+            network=self._network(_domain(pod)) if self._tier.has_networks else None,
+            reachable=self._reachable,
         )
 
     def _address(self, pod: Pod) -> str:

@@ -44,7 +44,8 @@ class NodeConfig:
 
     `directory` keeps its pods across restarts. `token` authenticates the API server when it asks for logs. `tls` holds
     the node's certificate (None: plain HTTP, for tests). `tier` forces a tier; by default the machine is probed.
-    `hosts` are names of services with their addresses on this machine, for the pods' /etc/hosts. `working_directory` is
+    `hosts` are names of services with their addresses on this machine, for the pods' /etc/hosts, and `reachable` their
+    ports, which pods reach also from networks of their own (tier T2, which is never probed for). `working_directory` is
     for containers that name none (default: a directory of the pod). `runs` keeps the logs and outputs of pods that
     belong to a run; without it they go with the pod. `devices` are its GPUs; by default they are looked for.
     `hidden` is a directory of which pods see only what they need: it has the cluster's secrets.
@@ -60,6 +61,7 @@ class NodeConfig:
     tls: ssl.SSLContext | None = None
     tier: Tier | None = None
     hosts: dict[str, str] = field(default_factory=dict)
+    reachable: tuple[int, ...] = ()
     working_directory: Path | None = None
     runs: RunsHome | None = None
     python: Path | None = None
@@ -118,6 +120,7 @@ class LocalNode:
             hidden=config.hidden,
             machine=machine_variables(config.environ, config.hosts),
             hosts=config.hosts,
+            reachable=config.reachable,
             clock=self._clock,
             working_directory=config.working_directory,
             runs=Runs(config.runs, config.python) if config.runs is not None else None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import array
 import asyncio
+import errno
 import fcntl
 import json
 import os
@@ -24,9 +25,29 @@ from trainwright.embedded.node.supervision.execsocket import address
 
 START_SECONDS = 60.0
 """For the supervisor to start the command: the container may be starting itself."""
+CONNECT_SECONDS = 10.0
 READ_BYTES = 64 * 1024
 END_OF_INPUT = b"\x04"
 """What a terminal takes for the end of its input."""
+
+
+async def connect(directory: Path, host: str, port: int) -> socket.socket:
+    """A connection to a port of a pod that has a network of its own, made by its supervisor. Raises `OSError`."""
+    return await asyncio.to_thread(_connect, directory, host, port)
+
+
+def _connect(directory: Path, host: str, port: int) -> socket.socket:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked, address(directory) as path:
+        asked.settimeout(CONNECT_SECONDS)
+        asked.connect(path)
+        asked.sendall(json.dumps({"connect": [host, port]}).encode() + b"\n")
+        said, descriptors, _, _ = socket.recv_fds(asked, READ_BYTES, 1)
+    if descriptors:
+        made = socket.socket(fileno=descriptors[0])
+        made.setblocking(False)
+        return made
+    reason = json.loads(said).get("error") if said else "the pod has ended"
+    raise ConnectionRefusedError(errno.ECONNREFUSED, reason)
 
 
 class ExecFailed(Exception):

@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import errno
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
+from trainwright.embedded.node.endpoint import execclient
 from trainwright.embedded.node.network.addresses import LOOPBACK, PortName, port_here
 from trainwright.embedded.node.network.listeners import listening_addresses
 from trainwright.embedded.node.pods.record import PodRecord, PodToRun
@@ -41,11 +43,14 @@ class Pod:
     ports: dict[PortName, int]
     supervisor: int
     """Whose descendants the pod's processes are."""
+    directory: Path | None = None
+    """The directory of a pod that has a network of its own: its supervisor makes the connection."""
 
     @classmethod
-    def of(cls, pod: PodToRun, record: PodRecord) -> Pod:
+    def of(cls, pod: PodToRun, record: PodRecord, directory: Path) -> Pod:
         supervisor = int(record["supervisor"][0])
-        return cls(pod["name"], pod["uid"], pod["hostname"], pod["address"], pod["ports"], supervisor)
+        own = directory if pod.get("network") else None
+        return cls(pod["name"], pod["uid"], pod["hostname"], pod["address"], pod["ports"], supervisor, own)
 
     async def connect(self, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection to the port, or to the one that the node gave the job in its place."""
@@ -54,7 +59,10 @@ class Pod:
         for address in await asyncio.to_thread(self._addresses, here):
             try:
                 async with asyncio.timeout(CONNECT_SECONDS):
-                    return await asyncio.open_connection(address, here, limit=READ_BYTES)
+                    if self.directory is None:
+                        return await asyncio.open_connection(address, here, limit=READ_BYTES)
+                    made = await execclient.connect(self.directory, address, here)
+                    return await asyncio.open_connection(sock=made, limit=READ_BYTES)
             except OSError as error:  # TimeoutError is one
                 problem = error
         raise problem

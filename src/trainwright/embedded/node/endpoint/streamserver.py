@@ -91,7 +91,7 @@ class StreamServer:
         to_run, record = await asyncio.to_thread(lambda: (directory.pod(), directory.record()))
         if to_run is None or record is None:
             return text("the pod is not running", 404)
-        pod = Pod.of(to_run, record)
+        pod = Pod.of(to_run, record, directory.path)
         ports = [port for given in query.get("port", query.get("ports", [])) for port in given.split(",")]
 
         async def serve(duplex: Duplex, protocol: str) -> None:

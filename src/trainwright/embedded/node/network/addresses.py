@@ -6,7 +6,8 @@ would still meet another job's on the same port. So each job gets its own port i
 host name of one of its pods, and in the variables and flags that the pod declares (`declarations`). Where every pod
 listens, as TensorFlow's do, the pods declare the variable that names them, and each pod in it gets its own port.
 Services that the control plane itself serves are named beside the pods. Tier T0 has no /etc/hosts of its own: names of
-pods become 127.0.0.1, those of services the service's address.
+pods become 127.0.0.1, those of services the service's address. In tier T2 every pod has a network of its own, with an
+address of 10.128.0.0/10, and no port is replaced.
 
 Pure except for what is chosen at random: the first address, and `free_port`, which also asks the kernel.
 """
@@ -26,6 +27,7 @@ LOOPBACK = "127.0.0.1"
 
 # Resolvers and distributions use addresses in 127.0.0.0/16; nothing known uses those above 127.64.
 _FIRST = (127 << 24) + (64 << 16) + 1
+_FIRST_OF_NETWORKS = (10 << 24) + (128 << 16) + 1
 _COUNT = (64 << 16) - 2
 
 # Below the kernel's ephemeral ports, so that no outgoing connection takes a job's port first.
@@ -86,12 +88,15 @@ class Addresses:
 
     taken: dict[str, str] = field(default_factory=dict)
     _next: int = field(default_factory=lambda: secrets.randbelow(_COUNT))
+    networks: bool = False
+    """Whether every pod has a network of its own."""
 
     def of(self, uid: str) -> str:
         """The pod's address; a new one if it has none yet."""
         if uid not in self.taken:
             used = set(self.taken.values())
-            while (address := _dotted(_FIRST + self._next % _COUNT)) in used:
+            first = _FIRST_OF_NETWORKS if self.networks else _FIRST
+            while (address := _dotted(first + self._next % _COUNT)) in used:
                 self._next += 1
             self._next += 1
             self.taken[uid] = address

@@ -6,6 +6,7 @@
     <pods>/<uid>/exec.sock        made by the supervisor: takes commands to run in the containers (`execsocket`)
     <pods>/<uid>/terminate.json   written by the node: end the pod, with this grace period
     <pods>/<uid>/etc-hosts        written by the node in place: bound over /etc/hosts in the pod
+    <pods>/<uid>/nsswitch.conf    written by the supervisor of a pod with a network of its own: bound over that of /etc
     <pods>/<uid>/tokens.json      written by the node: when each service-account token is to be renewed
     <pods>/<uid>/logs/<container>/<restart>.log   written by the supervisor, in CRI's line format; of a pod that belongs
                                   to a run, `logs` is a link to the run's directory, where they stay
@@ -115,7 +116,9 @@ class PodToRun(TypedDict):
     starts, and not copied: it is to be gone when its own file is. `logFiles` is how many files are kept of each log.
     `pythonPath` is a directory for the end of PYTHONPATH, empty for none; `path` are directories for the front of PATH,
     whoever's PATH it is. `ownMemory` are directories over which each container mounts a tmpfs of its own. Of the
-    directory `hidden` containers see only the directories `shown`: the rest are the cluster's secrets. What later
+    directory `hidden` containers see only the directories `shown`: the rest are the cluster's secrets. `network` is the
+    directory of the job's own network, empty for the machine's; `reachable` are ports of the machine's loopback that
+    are on the pod's loopback too. What later
     versions added is not required: a control plane that runs while Trainwright is upgraded starts new supervisors with
     what it knows.
     """
@@ -142,6 +145,8 @@ class PodToRun(TypedDict):
     shown: NotRequired[list[str]]
     devices: NotRequired[dict[str, dict[str, list[str]]]]
     cpus: NotRequired[list[int]]
+    network: NotRequired[str]
+    reachable: NotRequired[list[int]]
 
 
 class ContainerRecord(TypedDict):
@@ -204,6 +209,10 @@ class PodDirectory:
     @property
     def hosts(self) -> Path:
         return self.path / "etc-hosts"
+
+    @property
+    def name_services(self) -> Path:
+        return self.path / "nsswitch.conf"
 
     @property
     def work(self) -> Path:

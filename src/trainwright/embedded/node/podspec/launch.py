@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -90,7 +90,8 @@ class Allocation:
     `hosts` are names of services with their addresses. `working_directory` is for containers that name none; by default
     it is a directory of the pod. `run` is the run that the pod belongs to, if any; `shell` is for a pod that reaches
     others by ssh. Of the directory `hidden`, the cluster's own, its containers see only what they need. `allotted` are
-    its GPUs and CPUs; `shown` are the variables that show each container its GPUs.
+    its GPUs and CPUs; `shown` are the variables that show each container its GPUs. `network` is the directory of the
+    job's own network, None for the machine's, and `reachable` the machine's ports that are reached from there.
     """
 
     directory: PodDirectory
@@ -106,6 +107,8 @@ class Allocation:
     allotted: Allotted = field(default_factory=Allotted)
     shown: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     shell: Shell | None = None
+    network: Path | None = None
+    reachable: Sequence[int] = ()
 
 
 OUTPUT = "TRAINWRIGHT_OUTPUT"
@@ -193,6 +196,8 @@ class Launch:
             "hidden": str(self.allocation.hidden or "") if self.allocation.tier.isolation["mount"] else "",
             "shown": self._shown(),
             "ownMemory": self.allocation.shell.memory() if self.allocation.shell else [],
+            "network": str(self.allocation.network or ""),
+            "reachable": list(self.allocation.reachable) if self.allocation.network else [],
         }
 
     def _shown(self) -> list[str]:

@@ -53,7 +53,8 @@ class Shell:
     def variables(self, address: str, port: int, hostfile: str | None, declared: str) -> dict[str, str]:
         """The pod's variables. `hostfile` is the content of the launcher's hostfile, `declared` its path in the pod."""
         found = {wire.DIRECTORY: str(self.directory), wire.LISTEN: f"{address}:{port}"}
-        found |= mpi.variables(only_loopback=has_only_loopback(), temporary=self._temporary)
+        only_loopback = address.startswith("127.") and has_only_loopback()  # not in a network of the pod's own
+        found |= mpi.variables(only_loopback=only_loopback, temporary=self._temporary)
         nodes = mpi.hosts(hostfile) if hostfile is not None else []
         if nodes:
             found |= mpi.launcher_variables(nodes, declared=declared, open_mpi=self._open_mpi, hydra=self._hydra)

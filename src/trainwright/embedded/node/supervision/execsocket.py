@@ -5,7 +5,8 @@
 One connection is one command. In: a line of JSON, `{"container": …, "argv": […], "streams": ["stdin", …]}`, with the
 descriptors of those streams beside it (SCM_RIGHTS), so that what the command reads and writes never passes through the
 supervisor. Out: the lines that `execution` reports; then the connection ends, and nothing of the command runs. A
-connection that the node closes kills its command.
+connection that the node closes kills its command. The line `{"connect": [address, port]}` asks for a connection to a
+port of the pod instead, whose descriptor is the answer: the pod may have a network of its own.
 
 A container that is being started is waited for; one that does not run refuses. Standard library only: the supervisor
 imports this.
@@ -21,7 +22,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from trainwright.embedded.node.supervision.container import Container
 from trainwright.embedded.node.supervision.execution import Execution, Streams
@@ -30,6 +31,9 @@ NAME = "exec.sock"
 LARGEST_REQUEST = 1024 * 1024
 MOST_COMMANDS = 32
 """Commands in one pod at once."""
+
+CONNECT_SECONDS = 1.0
+"""For a connection from the pod to itself, which the kernel makes or refuses at once."""
 
 FindContainer = Callable[[str], Container | None]
 
@@ -86,6 +90,10 @@ class ExecSocket:
         for call in self._calls[:]:
             if call.execution is not None or call.request is None:
                 continue
+            if wanted := call.request.get("connect"):
+                call.connect(str(wanted[0]), int(wanted[1]))
+                self._drop(call)
+                continue
             container = self._find(call.request["container"])
             if container is None or not container.is_running:
                 call.refuse(f'container not found ("{call.request["container"]}")')
@@ -107,6 +115,7 @@ class ExecSocket:
 
 
 class Request(TypedDict):
+    connect: NotRequired[tuple[str, int]]
     container: str
     argv: list[str]
     streams: list[Literal["stdin", "stdout", "stderr"]]
@@ -150,6 +159,15 @@ class Call:
         except OSError as error:  # the machine is out of processes or descriptors
             self.refuse(str(error))
         self._close_descriptors()
+
+    def connect(self, address: str, port: int) -> None:
+        """Answers with a connection to a port of this pod, or says why there is none."""
+        try:
+            with socket.create_connection((address, port), CONNECT_SECONDS) as made:
+                made.setblocking(True)
+                socket.send_fds(self.connection, [b'{"connected": true}\n'], [made.fileno()])
+        except OSError as error:
+            self.refuse(error.strerror or str(error))
 
     def refuse(self, why: str) -> None:
         try:

@@ -143,7 +143,10 @@ class Instance:
 
     def _mounts(self) -> list[Mount]:
         hosts: Mount = {"source": str(self.directory.hosts), "target": "/etc/hosts", "readOnly": False}
-        return [hosts, *self.spec["mounts"]]
+        if not self.pod.get("network"):
+            return [hosts, *self.spec["mounts"]]
+        names: Mount = {"source": str(self.directory.name_services), "target": "/etc/nsswitch.conf", "readOnly": False}
+        return [hosts, names, *self.spec["mounts"]]
 
     def _listen(self, descriptor: int, callback: Callable[[int], None]) -> None:
         os.set_blocking(descriptor, False)

@@ -32,10 +32,11 @@ from trainwright.embedded.node.pods.record import (
     PodToRun,
     now,
 )
-from trainwright.embedded.node.supervision import keeper, syscalls
+from trainwright.embedded.node.supervision import keeper, podnetwork, syscalls
 from trainwright.embedded.node.supervision.container import Container
 from trainwright.embedded.node.supervision.execsocket import ExecSocket
 from trainwright.embedded.node.supervision.journal import Journal
+from trainwright.embedded.node.supervision.passage import Passage
 
 FLUSH_SECONDS = 0.5
 """How long an unfinished line of output is held back before it is logged as a part."""
@@ -52,11 +53,12 @@ class Supervisor:
     ends the pod when it was asked to, or when its containers are finished: sidecars last, in reverse order.
     """
 
-    def __init__(self, directory: PodDirectory, pod: PodToRun) -> None:
+    def __init__(self, directory: PodDirectory, pod: PodToRun, passage: Passage | None = None) -> None:
         me = identity.of(os.getpid())
         assert me is not None
         self.directory = directory
         self.pod = pod
+        self.passage = passage
         self.selector = selectors.DefaultSelector()
         self.journal = Journal()
         self.init_containers = [self._container(spec, init=True) for spec in pod["initContainers"]]
@@ -104,6 +106,8 @@ class Supervisor:
             self._keep_deadlines()
             self._exec_socket.advance()
         keeper.kill_descendants()
+        if self.passage is not None:
+            self.passage.close()
         self._record = {**self._record, "done": True}
         while not self._write_record():
             time.sleep(RETRY_SECONDS)
@@ -247,6 +251,16 @@ def main(path: str) -> int:
     if pod is None:
         print(f"{path}: there is no pod.json in this directory", file=sys.stderr)
         return 2
+    passage, joining = None, None
+    if network := pod.get("network"):
+        try:
+            passage = Passage()
+            joining = podnetwork.join(Path(network), pod["uid"], pod["address"], user=pod["isolation"]["user"])
+            passage.open(pod.get("reachable", []))
+            directory.name_services.write_text(podnetwork.NO_NAMES_BUT_FILES)
+        except OSError as error:
+            print(f"the pod got no network of its own: {error}", file=sys.stderr)
+            return 4
     if not directory.claim():
         print(f"{path}: this pod has been started already", file=sys.stderr)
         return 3
@@ -259,13 +273,15 @@ def main(path: str) -> int:
         return 0
     os.close(recorded)
     os.setsid()
+    if joining is not None:
+        joining.announce(pod["uid"])
     if sys.platform == "linux":
         syscalls.become_subreaper()
     gc.collect()
     gc.freeze()
     if cpus := pod.get("cpus"):
         os.sched_setaffinity(0, cpus)  # and so are all that it starts
-    supervisor = Supervisor(directory, pod)
+    supervisor = Supervisor(directory, pod, passage)
     supervisor.begin()
     os.close(recorded_end)
     supervisor.run()

@@ -17,6 +17,7 @@ from functools import cache
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
 CLONE_NEWUSER = 0x10000000
+CLONE_NEWNET = 0x40000000
 CLONE_NEWPID = 0x20000000
 
 MS_RDONLY = 0x1
@@ -63,16 +64,30 @@ def unshare(*, user: bool, pid: bool, run_as: Sequence[int] | None = None) -> No
 
     `run_as` are the uid and gid that the caller has inside its user namespace; by default those it has outside.
     """
-    uid, gid = os.geteuid(), os.getegid()
-    inner_uid, inner_gid = run_as or (uid, gid)
+    outside = os.geteuid(), os.getegid()
     flags = CLONE_NEWNS | CLONE_NEWUTS | (CLONE_NEWUSER if user else 0) | (CLONE_NEWPID if pid else 0)
     _check(_libc().unshare(flags), "unshare")
     if user:
-        _write("/proc/self/setgroups", "deny")
-        _write("/proc/self/uid_map", f"{inner_uid} {uid} 1")
-        _write("/proc/self/gid_map", f"{inner_gid} {gid} 1")
+        _map_user(outside, run_as or outside)
     # Mounts made from here on must not propagate to the machine.
     mount(None, "/", None, MS_REC | MS_PRIVATE)
+
+
+def unshare_network(*, user: bool) -> None:
+    """Gives the caller a network namespace of its own, with nothing in it but a loopback interface that is down; on
+    request in a user namespace of its own.
+    """
+    outside = os.geteuid(), os.getegid()
+    _check(_libc().unshare(CLONE_NEWNET | (CLONE_NEWUSER if user else 0)), "unshare net")
+    if user:
+        _map_user(outside, outside)
+
+
+def _map_user(outside: Sequence[int], inside: Sequence[int]) -> None:
+    """Maps one uid and one gid into the user namespace that the caller has just made."""
+    _write("/proc/self/setgroups", "deny")
+    _write("/proc/self/uid_map", f"{inside[0]} {outside[0]} 1")
+    _write("/proc/self/gid_map", f"{inside[1]} {outside[1]} 1")
 
 
 def drop_capabilities() -> None:
@@ -94,8 +109,13 @@ def enter(pid: int, *, user: bool, pid_namespace: bool) -> None:
     # All are opened before the first is entered: afterwards /proc may be another one.
     opened = [(name, os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)) for name in names]
     for name, descriptor in opened:
-        _check(_libc().setns(descriptor, 0), f"setns {name}")
+        enter_namespace(descriptor, name)
         os.close(descriptor)
+
+
+def enter_namespace(descriptor: int, name: str) -> None:
+    """Moves the caller, which must have one thread, into the namespace of that descriptor."""
+    _check(_libc().setns(descriptor, 0), f"setns {name}")
 
 
 def _write(path: str, text: str) -> None:

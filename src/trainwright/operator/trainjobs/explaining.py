@@ -2,7 +2,8 @@
 
 In: a TrainJob and its workload. Out: a sentence for its status, an event that says the same, and when to look again.
 Pods are listed once when the workload has failed; and when the pods of a started job are not all ready after ten
-seconds, then again with growing pauses while that is so. Jobs that run or are suspended cost no request, and no pod is
+seconds, then again with growing pauses while that is so. A gang's PodGroup is read with them: its scheduler says there
+what it says of no pod. Jobs that run or are suspended cost no request, and no pod is
 watched. A list that fails explains nothing, and hinders nothing.
 """
 
@@ -19,6 +20,7 @@ from trainwright.api.trainjob import FAILED, JobStatus, TrainJob
 from trainwright.client import Client, ClientError
 from trainwright.clock import Clock
 from trainwright.controlloop import Key, key_of
+from trainwright.operator.stores.kinds import Kinds
 from trainwright.operator.trainjobs.events import Events
 from trainwright.operator.trainjobs.queueing import Queueing, is_queued
 from trainwright.pipeline import Workload
@@ -34,6 +36,8 @@ PER_SECOND = 2.0
 """So many jobs are looked at in a second: in a burst of new TrainJobs there is nothing to explain but the burst."""
 FAILED_PODS = 50
 WAITING_PODS = 200
+POD_GROUP = "PodGroup"
+"""What every gang scheduler calls the kind in which it says why the pods of a gang wait."""
 
 
 class Explained(NamedTuple):
@@ -55,8 +59,9 @@ class _Look(msgspec.Struct):
 
 
 class Explaining:
-    def __init__(self, client: Client, events: Events, clock: Clock) -> None:
+    def __init__(self, client: Client, events: Events, clock: Clock, kinds: Kinds) -> None:
         self._client = client
+        self._kinds = kinds
         self._events = events
         self._clock = clock
         self._looks: dict[Key, _Look] = {}
@@ -127,6 +132,7 @@ class Explaining:
                 job=_shown(job),
                 workload=_shown_workload(workload),
                 pods=pods,
+                pod_groups=await self._pod_groups(job),
                 now=self._client.server_time.now(),
             )
             look.text = await self._told(job, reason_of(evidence), look.text)
@@ -148,6 +154,19 @@ class Explaining:
             log.debug("the pods of %s/%s cannot be listed: %s", job.metadata.namespace, job.metadata.name, error)
             return None
         return listed.items or []
+
+    async def _pod_groups(self, job: TrainJob) -> list[Json]:
+        """The PodGroups of the job, whichever scheduler they are for."""
+        found: list[Json] = []
+        for name in self._kinds.children_of(job):
+            if name.kind != POD_GROUP:
+                continue
+            try:
+                resource = self._kinds.resource_of({"apiVersion": name.api_version, "kind": name.kind})
+                found.append(await self._client.get(resource, name.name, job.metadata.namespace))
+            except ClientError as error:
+                log.debug("%s %s/%s cannot be read: %s", POD_GROUP, job.metadata.namespace, name.name, error)
+        return found
 
     async def _told(self, job: TrainJob, reason: Reason | None, before: str, *, type: EventType = "Warning") -> str:
         """The sentence, told by an event too if it is a new one."""

@@ -89,7 +89,7 @@ class TrainJobReconciler:
         self._revisions = Revisions(client, views)
         self._applier = Applier(client, kinds.resource_of)
         self._events = Events(client, COMPONENT)
-        self._explaining = Explaining(client, self._events, clock)
+        self._explaining = Explaining(client, self._events, clock, kinds)
         self._scaling = Scaling(client, kinds, self._events)
         self._ending = Ending(client, views, self._now)
         self._converged = Converged(kinds)

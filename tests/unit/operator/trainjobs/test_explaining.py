@@ -4,9 +4,9 @@ request.
 
 from __future__ import annotations
 
-from trainwright.api.resources import EVENTS, JOB_SETS, PODS, TRAIN_JOBS, Resource
+from trainwright.api.resources import EVENTS, JOB_SETS, PODS, TRAIN_JOBS, VOLCANO_POD_GROUPS, Resource
 from trainwright.schema.jsonobject import Json
-from unit.operator.world import World, started, train_job
+from unit.operator.world import World, runtime, started, train_job
 
 TRACEBACK = """Traceback (most recent call last):
   File "/home/ada/train.py", line 3, in <module>
@@ -133,6 +133,37 @@ async def test_a_burst_of_waiting_jobs_does_not_become_a_burst_of_lists() -> Non
             await world.change_status(JOB_SETS, f"j{number}", parts(active=1))
         await world.settle(15)
         assert 0 < lists_of_pods(world) <= 15
+
+
+def volcano() -> Json:
+    body = runtime()
+    body["spec"]["podGroupPolicy"] = {"volcano": {}}
+    return body
+
+
+async def test_a_gang_that_waits_says_what_its_pod_group_says() -> None:
+    async with World(runtimes=[volcano()]) as world:
+        await world.add(TRAIN_JOBS, train_job())
+        await world.settle()
+        await world.change_status(JOB_SETS, "job", parts(active=1))
+        await add_pod(world, 0, {"phase": "Pending"})  # an unknown queue: Volcano says nothing of the pods themselves
+        group = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "transitionID": "1"}
+        said = {**group, "message": "queue gone is not found", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        await world.change(VOLCANO_POD_GROUPS, "job", {"status": {"phase": "Pending", "conditions": [said]}})
+        await world.settle(13)
+        assert world.status()["message"].startswith("its pods wait together: queue gone is not found. Name a queue")
+        assert "VolcanoQueue" in dict(told(world))
+
+
+async def test_a_gang_whose_pod_group_must_not_be_read_says_what_the_pods_say() -> None:
+    async with World(runtimes=[volcano()]) as world:
+        await world.add(TRAIN_JOBS, train_job())
+        await world.settle()
+        world.refuse(403, "podgroups is forbidden", method="GET", path=".*/podgroups/job")
+        await world.change_status(JOB_SETS, "job", parts(active=1))
+        await add_pod(world, 0, unschedulable("0/3 nodes are available: 3 Insufficient cpu."))
+        await world.settle(13)
+        assert world.status()["message"].startswith("node-0 waits: 0/3 nodes are available: 3 Insufficient cpu. Ask ")
 
 
 KUEUE = Resource("kueue.x-k8s.io", "v1beta1", "workloads", "Workload")

@@ -110,6 +110,15 @@ $(VENV)/initializers.ready: $(VENV)/dev.ready requirements/initializers-test.txt
 test-initializers: $(VENV)/initializers.ready ## the initializers with hf:// and s3://, which `make test` leaves out
 	$(PYTEST) $(OPTIONS) tests/unit/initializers tests/initializers
 
+$(VENV)/tracing.ready: $(VENV)/dev.ready requirements/tracing.txt
+	@echo "== OpenTelemetry into $(VENV)"
+	@$(INSTALL) $(BIN)/python -r requirements/tracing.txt
+	@touch $@
+
+.PHONY: test-tracing
+test-tracing: $(VENV)/tracing.ready ## spans of the operator's reconciles, at an OTLP collector; `make test` leaves them out
+	$(PYTEST) $(OPTIONS) tests/unit/operator/test_tracing.py
+
 $(VENV)/browser.ready: $(VENV)/dev.ready requirements/browser.txt
 	@echo "== a driver for Chromium into $(VENV), and Chromium itself if it is not there (Debian's package)"
 	@$(INSTALL) $(BIN)/python -r requirements/browser.txt
@@ -156,6 +165,7 @@ test-long: setup-torch ## the long counts: hundreds of kills, full fuzzing
 	TRAINWRIGHT_REVIEWS=1500 $(PYTEST) -rP tests/unit/operator/admission/test_admission_load.py
 	TRAINWRIGHT_PLANE_KILLS=50 $(PYTEST) -rP tests/embedded/test_survival.py
 	TRAINWRIGHT_STARTERS=1 $(PYTEST) tests/training/test_starters.py
+	TRAINWRIGHT_KUEUE=0.19 $(PYTEST) -rP --timeout 600 tests/cluster/test_kueue.py
 	$(MAKE) test-workloads
 	$(MAKE) test-kills
 	$(MAKE) test-load
@@ -222,7 +232,7 @@ requirements: $(BIN)/uv ## pin the requirements anew, with hashes and without an
 	$(PIN) pyproject.toml -o requirements/runtime.txt
 	$(PIN) --extra dev pyproject.toml -o requirements/dev.txt
 	$(PIN) --extra initializers pyproject.toml -o requirements/initializers.txt
-	for name in bootstrap build torch sdk initializers-test browser examples docs training mpich intelmpi torchtune; do $(PIN) requirements/$$name.in -o requirements/$$name.txt; done
+	for name in bootstrap build torch sdk initializers-test browser examples docs training mpich intelmpi torchtune tracing; do $(PIN) requirements/$$name.in -o requirements/$$name.txt; done
 
 clean: ## remove the environment and caches
 	rm -rf $(VENV) $(VENV)-sdk $(VENV)-training $(VENV)-mpich $(VENV)-intelmpi $(VENV)-torchtune $(VENV)-examples $(VENV)-docs build dist .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -49,6 +49,15 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             ),
         ),
         Panel("Time to running", _quantiles("trainwright_trainjob_time_to_running_seconds", "runtime"), "s"),
+        Panel("Time in queue", _quantiles("trainwright_trainjob_queue_seconds", "namespace"), "s"),
+        Panel("Time to workload", _quantiles("trainwright_trainjob_time_to_workload_seconds", "runtime"), "s"),
+        Panel("Time to first pod", _quantiles("trainwright_trainjob_time_to_first_pod_seconds", "runtime"), "s"),
+        Panel("Duration", _quantiles("trainwright_trainjob_duration_seconds", "result"), "s"),
+        Panel("GPUs held", (("sum by (namespace) (trainwright_gpus)", "{{namespace}}"),), stacked=True),
+        Panel(
+            "GPU-hours in a day",
+            (("sum by (namespace) (increase(trainwright_gpu_seconds_total[1d])) / 3600", "{{namespace}}"),),
+        ),
         Panel(
             "Restarts in an hour",
             (("sum by (runtime) (increase(trainwright_trainjob_restarts_total[1h]))", "{{runtime}}"),),

@@ -80,6 +80,10 @@ MEANINGS = {
     "plugins.enabledPlugins": "plugins to run, in this order; `*` for all others",
     "plugins.disabledPlugins": "plugins not to run; `*` for all others",
     "plugins.directory": "directory with plugin files; none, where it is empty",
+    "logging.format": "`text` for people, `json` for whoever collects lines",
+    "logging.level": "the least that is logged: `debug`, `info`, `warning` or `error`",
+    "tracing.endpoint": "where spans of reconciles go, by OTLP over HTTP; nowhere, where it is empty",
+    "tracing.samplingRatePerMillion": "how many of a million reconciles are traced",
 }
 """What each setting means. One that is missing here fails the generation."""
 

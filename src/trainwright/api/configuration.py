@@ -2,7 +2,7 @@
 
 In: the decoded file, or nothing for the defaults. Out: a `Configuration`, or a `ConfigurationError` that lists every
 fault. It has all fields of the reference with their defaults, and ours: `webhook.enable`, `statusServer.host`,
-`certManagement.certDir`, `runtimeGuard.enable` and all of `plugins`.
+`certManagement.certDir`, `runtimeGuard.enable` and all of `plugins`, `logging` and `tracing`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ PROGRESS_GATE = "TrainJobStatus"
 GANG_GATE = "KubernetesGang"
 TRAIN_JOB = "TrainJob.trainer.kubeflow.org"
 WORKERS = 16  # TrainJobs worked on at once: a pass mostly waits for the API server
+LOG_FORMATS = ("text", "json")
+LOG_LEVELS = ("debug", "info", "warning", "error")
 GATES = {PROGRESS_GATE: False, GANG_GATE: False}
 CERT_DIR = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 - the reference's path, mounted read-only
 
@@ -104,6 +106,16 @@ class PluginsConfig(_Strict, frozen=True, forbid_unknown_fields=True, rename="ca
     directory: str = ""  # none
 
 
+class LoggingConfig(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    format: str = "text"
+    level: str = "info"
+
+
+class TracingConfig(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    endpoint: str = ""  # none: nothing is traced, and nothing of OpenTelemetry is imported
+    sampling_rate_per_million: int = 10000
+
+
 class Configuration(_Strict, frozen=True, forbid_unknown_fields=True, rename="camel"):
     api_version: str = API_VERSION
     kind: str = "Configuration"
@@ -119,6 +131,8 @@ class Configuration(_Strict, frozen=True, forbid_unknown_fields=True, rename="ca
     tls: TLSConfig = TLSConfig()
     runtime_guard: RuntimeGuardConfig = RuntimeGuardConfig()
     plugins: PluginsConfig = PluginsConfig()
+    logging: LoggingConfig = LoggingConfig()
+    tracing: TracingConfig = TracingConfig()
 
     @property
     def reports_progress(self) -> bool:
@@ -200,6 +214,24 @@ def _faults(configuration: Configuration) -> list[FieldError]:
     if configuration.tls.min_version not in ("", "1.2", "1.3"):
         faults.append(invalid("tls.minVersion", configuration.tls.min_version, "must be 1.2 or 1.3"))
     faults.extend(_election_faults(configuration.leader_election))
+    faults.extend(_observation_faults(configuration))
+    return faults
+
+
+def _observation_faults(configuration: Configuration) -> list[FieldError]:
+    faults = []
+    for field, value, known in (
+        ("logging.format", configuration.logging.format, LOG_FORMATS),
+        ("logging.level", configuration.logging.level, LOG_LEVELS),
+    ):
+        if value not in known:
+            faults.append(invalid(field, value, f"must be one of {', '.join(known)}"))
+    tracing = configuration.tracing
+    if tracing.endpoint and not tracing.endpoint.startswith(("http://", "https://")):
+        faults.append(invalid("tracing.endpoint", tracing.endpoint, "must be a URL, such as http://collector:4318"))
+    if not 0 <= tracing.sampling_rate_per_million <= 1_000_000:
+        rate = tracing.sampling_rate_per_million
+        faults.append(invalid("tracing.samplingRatePerMillion", rate, "must be between 0 and 1000000"))
     return faults
 
 

@@ -147,7 +147,9 @@ class Controller:
         if isinstance(error, NotYet) and error.within is not None:
             at_most = min(at_most, max(error.within, FIRST_RETRY_SECONDS))
         seconds = self.queue.retry(key, at_least=min(at_least, at_most), at_most=at_most)
+        fields = {"controller": self.name, "namespace": key.namespace, "object": key.name, "error": str(error)}
+        extra = {"fields": {**fields, "retrySeconds": round(seconds, 3)}}
         if isinstance(error, (ClientError, NotYet)):
-            log.warning("%s %s: %s; again in %.1f s", self.name, key, error, seconds)
+            log.warning("%s %s: %s; again in %.1f s", self.name, key, error, seconds, extra=extra)
         else:
-            log.error("%s %s: %r; again in %.1f s", self.name, key, error, seconds, exc_info=error)
+            log.error("%s %s: %r; again in %.1f s", self.name, key, error, seconds, exc_info=error, extra=extra)

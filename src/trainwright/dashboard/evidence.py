@@ -30,6 +30,11 @@ from trainwright.pipeline.reasons.evidence import container_statuses, name_of, p
 from trainwright.schema.jsonobject import Json
 
 KUEUE_WORKLOADS = Resource("kueue.x-k8s.io", "v1beta1", "workloads", "Workload")
+PENDING_WORKLOADS = tuple(
+    Resource("visibility.kueue.x-k8s.io", version, "localqueues", "PendingWorkloadsSummary")
+    for version in ("v1beta2", "v1beta1")
+)
+"""Kueue's visibility API: what waits in a LocalQueue, in order."""
 NATIVE_POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup")
 LINES = 400
 """Of so many lines at the end of each container's log."""
@@ -66,6 +71,7 @@ class Gathering:
         suspended = bool((job.get("spec") or {}).get("suspend"))
         waiting = any(phase_name(pod) == "Pending" for pod in pods)
         said = str((job.get("status") or {}).get("message") or "") if workload is None else ""
+        queued = await self._queued(job) if suspended else []
         evidence = Evidence(
             job=job,
             workload={"kind": JOB_SETS.kind, **workload} if workload else None,
@@ -75,7 +81,8 @@ class Gathering:
             events=await self._events(job, workload, [*jobs, *pods, *(claims or ())]),
             nodes=await self._list(NODES, {}, everywhere=True),
             claims=claims,
-            queued=await self._queued(job) if suspended else (),
+            queued=queued,
+            places=await self._places(queued),
             pod_groups=await self._pod_groups() if waiting or not pods else (),
             now=time.time(),
         )
@@ -138,6 +145,19 @@ class Gathering:
             for item in await self._list(KUEUE_WORKLOADS, {})
             if any(owner.get("uid") == uid for owner in item["metadata"].get("ownerReferences") or ())
         ]
+
+    async def _places(self, queued: list[Json]) -> list[Json]:
+        """Where these Workloads stand in their queues, where Kueue's visibility API tells."""
+        found: list[Json] = []
+        for queue in {str((item.get("spec") or {}).get("queueName") or "") for item in queued} - {""}:
+            for resource in PENDING_WORKLOADS:
+                try:
+                    summary = await self._client.get(resource, queue, self._namespace, subresource="pendingworkloads")
+                except ApiError:
+                    continue  # not served, away, or not for this user: what is known without it is enough
+                found += summary.get("items") or []
+                break
+        return found
 
     async def _pod_groups(self) -> list[Json]:
         by_name: Selection = {"field_selector": f"metadata.name={self._name}"}

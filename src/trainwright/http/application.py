@@ -15,11 +15,12 @@ LARGEST_BODY = 2**20
 class Request:
     """`body` is empty when the request is larger than the application allows."""
 
-    __slots__ = ("body", "headers", "is_too_large", "method", "path")
+    __slots__ = ("body", "headers", "is_too_large", "method", "path", "query")
 
-    def __init__(self, method: str, path: str, headers: Headers) -> None:
+    def __init__(self, method: str, path: str, headers: Headers, query: str = "") -> None:
         self.method = method
         self.path = path
+        self.query = query
         self.headers = headers
         self.body = b""
         self.is_too_large = False
@@ -43,7 +44,7 @@ class Application:
         self.largest_body = largest_body
 
     async def __call__(self, raw: incoming.Request) -> Response:
-        request = Request(raw.method, raw.path, raw.headers)
+        request = Request(raw.method, raw.path, raw.headers, raw.query)
         try:
             request.body = await raw.read(self.largest_body, connection.READ_SECONDS)
         except incoming.TooLarge:

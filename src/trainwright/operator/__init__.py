@@ -9,7 +9,8 @@ Where things are, in the order a TrainJob meets them; each folder's `__init__.py
     progress/              what training code reports
     certificates/          what the webhooks' Secret should hold, and that it does
     figures/               what is told to Prometheus
-    serving/               what the HTTP servers share; probes; who may ask
+    logs, tracing          lines or JSON; spans of a reconcile
+    serving/               what the HTTP servers share; probes; stacks and profiles; who may ask
     controllers, servers   what wakes each reconciler; where each HTTP server listens
     reloading              the plugins in force, and their files when they change
     configfile, settings, manager, run    the file, what follows from it, the wiring, the process

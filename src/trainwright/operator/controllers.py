@@ -29,6 +29,7 @@ from trainwright.operator.runtimes.pruner import RevisionPruner
 from trainwright.operator.settings import Settings
 from trainwright.operator.stores.kinds import Kinds
 from trainwright.operator.stores.views import BY_RUNTIME, StoredRuntime, Views
+from trainwright.operator.tracing import Tracing
 from trainwright.operator.trainjobs.keys import GeneratedKeys
 from trainwright.operator.trainjobs.reconciler import CONTROLLER as TRAIN_JOB_CONTROLLER
 from trainwright.operator.trainjobs.reconciler import TrainJobReconciler
@@ -48,7 +49,9 @@ class Controllers:
         ca_certificate: Callable[[], str],
         clock: Clock,
         metrics: Metrics,
+        tracing: Tracing | None = None,
     ) -> None:
+        self._tracing = tracing
         self.views = views
         self._client = client
         self._settings = settings
@@ -84,6 +87,8 @@ class Controllers:
         kind: str = "",
         begin: Callable[[], Awaitable[None]] | None = None,
     ) -> Controller:
+        if self._tracing is not None:
+            reconcile = self._tracing.reconcile(name, reconcile)
         workers = self._settings.configuration.workers(kind)
         return Controller(
             name, reconcile, watches, workers=workers, begin=begin, clock=self._clock, metrics=self._metrics

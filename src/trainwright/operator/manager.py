@@ -30,6 +30,7 @@ from trainwright.operator.serving.listening import ServingTLS
 from trainwright.operator.settings import Settings
 from trainwright.operator.stores.kinds import Kinds
 from trainwright.operator.stores.views import Views
+from trainwright.operator.tracing import Tracing
 from trainwright.pipeline import Framework
 from trainwright.plugins import Registry
 
@@ -52,7 +53,9 @@ class Operator:
         clock: Clock | None = None,
         metrics: OperatorMetrics | None = None,
         listeners: Mapping[str, socket.socket] | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
+        self._tracing = tracing
         self.settings = settings or Settings()
         self.metrics = metrics or OperatorMetrics()
         self._clock = clock or SystemClock()
@@ -73,6 +76,7 @@ class Operator:
             ca_certificate=self._ca_certificate,
             clock=self._clock,
             metrics=self.metrics,
+            tracing=tracing,
         )
         self._manager = Manager(
             writer,
@@ -154,6 +158,8 @@ class Operator:
         the Lease was lost meanwhile.
         """
         transport = self._client.transport
+        if self._tracing is not None:
+            transport = self._tracing.transport(transport)
         if self._election is not None:
             transport = Fence(transport, self._leads)
         limits = self.settings.configuration.client_connection

@@ -23,19 +23,20 @@ from trainwright.client import Client, ClientError, Connection, HttpTransport, T
 from trainwright.client import kubeconfig as kubeconfigs
 from trainwright.clock import SystemClock
 from trainwright.http.limits import raise_descriptor_limit
+from trainwright.operator import logs, tracing
 from trainwright.operator.certificates.material import Policy
 from trainwright.operator.configfile import parse
 from trainwright.operator.figures.metrics import Counted, OperatorMetrics
 from trainwright.operator.incumbent import AnotherOperator, refuse_incumbent
 from trainwright.operator.manager import Operator
 from trainwright.operator.memory import Trimming, settle_collector
+from trainwright.operator.serving.debugging import log_stacks
 from trainwright.operator.settings import Settings
 from trainwright.pipeline import PipelineError
 
 log = logging.getLogger(__name__)
 
 STOP_SECONDS = 10.0
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def run_operator(
@@ -54,10 +55,11 @@ def run_operator(
     """Runs the operator in this process; the exit code. It refuses a cluster that another operator serves, unless
     `take_over`.
     """
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)  # unless whoever calls has done so
+    logs.begin()
     raise_descriptor_limit()
     try:
         configuration = read_configuration(config, feature_gates)
+        logs.configure(configuration.logging)
         if metrics_auth:
             metrics = msgspec.structs.replace(configuration.metrics, auth=MetricsAuth(enabled=True))
             configuration = msgspec.structs.replace(configuration, metrics=metrics)
@@ -117,6 +119,7 @@ async def _run(
     take_over: bool,
 ) -> int:
     metrics = OperatorMetrics()
+    traces = tracing.start(configuration.tracing)
     transport: Transport = Counted(HttpTransport(connection), metrics, connection.server.partition("://")[2])
     async with Client(transport) as client:
         settings = Settings(
@@ -129,13 +132,15 @@ async def _run(
         log.info("on %s at %s", where, connection.server)
         if not take_over:
             await refuse_incumbent(client, settings, in_cluster=not connection.context)
-        operator = Operator(client, settings, metrics=metrics)
+        operator = Operator(client, settings, metrics=metrics, tracing=traces)
         settle_collector()
         trimming = asyncio.ensure_future(Trimming(lambda: metrics.passes, SystemClock()).run())
         try:
             return await _until_signal(operator)
         finally:
             trimming.cancel()
+            if traces is not None:
+                await asyncio.to_thread(traces.close)
 
 
 async def _until_signal(operator: Operator) -> int:
@@ -154,6 +159,7 @@ async def _until_signal(operator: Operator) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
+    loop.add_signal_handler(signal.SIGUSR1, log_stacks)
     try:
         await running
     except asyncio.CancelledError:

@@ -19,6 +19,7 @@ from trainwright.api.resources import CONFIG_MAPS, SECRETS, Resource
 from trainwright.api.runtime import TrainingRuntime
 from trainwright.api.trainjob import RuntimeRef, TrainJob
 from trainwright.api.wellknown import RUNTIME_REVISION
+from trainwright.pipeline.devices import DEVICES_ANNOTATION, devices_of
 from trainwright.pipeline.errors import NameTaken, PluginFailed, RuntimeNotSupported, TemplateInvalid, TwoWorkloads
 from trainwright.pipeline.framework import Framework
 from trainwright.pipeline.info import Info, make_info
@@ -155,6 +156,8 @@ def _sign(
         annotations[GENERATION_ANNOTATION] = str(info.job.metadata.generation)
     if children:
         annotations[CHILDREN_ANNOTATION] = ",".join(f"{child.kind}/{child.name}" for child in children)
+    if devices := devices_of(info):
+        annotations[DEVICES_ANNOTATION] = devices
     metadata["annotations"] = annotations
 
 

@@ -1,1 +1,4 @@
-"""What Prometheus is told: `metrics` of the engine, `lifecycle` of the TrainJobs, both counted in `tallies`."""
+"""What Prometheus is told: `metrics` of the engine, `lifecycle` of the TrainJobs, `devices` of their GPUs.
+
+All are counted in `tallies`.
+"""

@@ -23,11 +23,11 @@ class Counts(Collector):
 
     def __init__(self, name: str, help: str, labels: Sequence[str], registry: CollectorRegistry) -> None:
         self._name, self._help, self._labels = name, help, labels
-        self._values: defaultdict[Labels, int] = defaultdict(int)
+        self._values: defaultdict[Labels, float] = defaultdict(int)
         registry.register(self)
 
-    def add(self, *labels: str) -> None:
-        self._values[labels] += 1
+    def add(self, *labels: str, amount: float = 1) -> None:
+        self._values[labels] += amount
 
     def collect(self) -> Iterator[CounterMetricFamily]:
         family = CounterMetricFamily(self._name, self._help, labels=self._labels)

@@ -1,4 +1,4 @@
-"""What probes and Prometheus ask for: `/healthz`, `/readyz`, `/metrics`."""
+"""What probes, Prometheus and platform teams ask for: `/healthz`, `/readyz`, `/metrics`, `/debug/…`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from trainwright.api.resources import Resource
 from trainwright.client import Client, ClientError
 from trainwright.clock import SystemClock
-from trainwright.http.application import Application, Request
+from trainwright.http.application import Application, Handler, Request
 from trainwright.http.response import Response, text
+from trainwright.operator.serving.debugging import Profiler
 from trainwright.operator.serving.reviewing import Remembered, Reviewing, TooManyReviews, digest
 from trainwright.operator.serving.tokens import BAD_SECONDS, GOOD_SECONDS, LONGEST_TOKEN, TOKEN_REVIEWS, bearer
 
 ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
+DEBUG_PATHS = ("/debug/stacks", "/debug/profile")
 
 
 def health_application(why_not_ready: Callable[[], str]) -> Application:
@@ -53,15 +55,10 @@ def metrics_application(
     registry: CollectorRegistry, reviewer: Client | None, reviewing: Reviewing | None = None
 ) -> Application:
     """The registry in Prometheus' or OpenMetrics' text format, whichever the request accepts. With a `reviewer`, only
-    to those whom the API server lets GET the path.
+    to those whom the API server lets GET the path; then stacks and profiles are served too, and never without.
     """
-    judge = None if reviewer is None else _Judge(reviewer, reviewing or Reviewing(SystemClock()))
 
     async def metrics(request: Request) -> Response:
-        if judge is not None:
-            code = await judge.code_for(request)
-            if code != 200:
-                return text({401: "Unauthorized", 403: "Forbidden", 429: "Too Many Requests"}.get(code, "Error"), code)
         # The library's own choice by the Accept header fails on versions that are no numbers.
         if "application/openmetrics-text" in request.headers.get("Accept", ""):
             body: bytes = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call]
@@ -70,7 +67,15 @@ def metrics_application(
             body, content_type = generate_latest(registry), CONTENT_TYPE_PLAIN_0_0_4
         return Response(body=body, content_type=content_type)
 
-    return Application({"/metrics": {"GET": metrics}})
+    async def needs_auth(request: Request) -> Response:
+        return text("stacks and profiles are served where metrics.auth.enabled is true, and nowhere else", 403)
+
+    if reviewer is None:
+        return Application({"/metrics": {"GET": metrics}, **{path: {"GET": needs_auth} for path in DEBUG_PATHS}})
+    judge, profiler = _Judge(reviewer, reviewing or Reviewing(SystemClock())), Profiler()
+    handlers = (metrics, profiler.stacks, profiler.profile)
+    paths = ("/metrics", *DEBUG_PATHS)
+    return Application({path: {"GET": judge.guarded(handler)} for path, handler in zip(paths, handlers, strict=True)})
 
 
 class _Judge:
@@ -82,6 +87,17 @@ class _Judge:
         self._reviewing = reviewing
         self._good = Remembered(clock, GOOD_SECONDS)
         self._bad = Remembered(clock, BAD_SECONDS)
+
+    def guarded(self, handler: Handler) -> Handler:
+        """The handler, for those who may GET its path."""
+
+        async def answer(request: Request) -> Response:
+            code = await self.code_for(request)
+            if code != 200:
+                return text({401: "Unauthorized", 403: "Forbidden", 429: "Too Many Requests"}.get(code, "Error"), code)
+            return await handler(request)
+
+        return answer
 
     async def code_for(self, request: Request) -> int:
         token = bearer(request.headers.get("Authorization"))

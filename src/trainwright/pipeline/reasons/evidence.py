@@ -32,6 +32,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """The PersistentVolumeClaims of the namespace; None when nobody looked."""
     queued: Sequence[Json] = ()
     """Kueue's Workloads of this job."""
+    places: Sequence[Json] = ()
+    """Of Workloads that wait in the same queues: PendingWorkloads of Kueue's visibility API."""
     pod_groups: Sequence[Json] = ()
     logs: Mapping[str, Sequence[str]] = {}
     """The last lines of containers, by `pod/container`."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from trainwright.pipeline.reasons.cause import Cause, Finding
 from trainwright.pipeline.reasons.evidence import Evidence, condition_of, conditions_of, labels_of, name_of, status_of
 from trainwright.schema.jsonobject import Json
@@ -71,10 +73,21 @@ def _kueue(evidence: Evidence) -> Iterator[Finding]:
     queue = labels_of(evidence.job).get(QUEUE_LABEL)
     for workload in evidence.queued:
         if condition_of(workload, "Admitted") is None and (found := _of_kueue(workload)):
-            yield found
+            yield msgspec.structs.replace(found, details=(*found.details, *_place(evidence, name_of(workload))))
             return
     if queue:
         yield Finding(cause=KUEUE_WAITS, what=f'it waits in Kueue\'s queue "{queue}"')
+
+
+def _place(evidence: Evidence, workload: str) -> Iterator[str]:
+    """Its place in the queue, which Kueue counts from zero."""
+    for item in evidence.places:
+        here, all_in_all = item.get("positionInLocalQueue"), item.get("positionInClusterQueue")
+        if name_of(item) != workload or here is None:
+            continue
+        queue = item.get("localQueueName") or ""
+        further = f", number {all_in_all + 1} in its ClusterQueue" if all_in_all is not None else ""
+        yield f'number {here + 1} in the queue "{queue}"{further}'
 
 
 def _of_kueue(workload: Json) -> Finding | None:

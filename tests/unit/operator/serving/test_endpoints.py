@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -61,6 +63,7 @@ class Reviewer:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.allowed = {("scraper", "/metrics"), ("platform", "/debug/stacks"), ("platform", "/debug/profile")}
         self.fails = False
         self.owners = {
             "pods/p": ("Job", "j", "uid-j"),
@@ -80,8 +83,9 @@ class Reviewer:
             return _json(self._token(body["spec"]))
         if what == "subjectaccessreviews":
             spec = body["spec"]
-            assert spec["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
-            return _json({"status": {"allowed": spec["user"] == "scraper"}})
+            asked = spec["nonResourceAttributes"]
+            assert asked["verb"] == "get"
+            return _json({"status": {"allowed": (spec["user"], asked["path"]) in self.allowed}})
         if what not in self.uids:
             details = {"name": what.split("/")[1]}
             status = {"kind": "Status", "code": 404, "reason": "NotFound", "details": details}
@@ -96,7 +100,7 @@ class Reviewer:
 
     def _token(self, spec: dict[str, Any]) -> dict[str, Any]:
         token = spec["token"].rpartition(".")[2]  # the signature says who it is
-        if token not in ("scraper", "stranger", "pod"):
+        if token not in ("scraper", "stranger", "platform", "pod"):
             return {"status": {"authenticated": False}}
         extra = {
             "authentication.kubernetes.io/pod-name": ["p"],
@@ -151,6 +155,65 @@ async def test_with_authentication_only_those_who_may_scrape_do(token: str, code
         reviewer.fails = True
         if token:
             assert (await fetch(f"{url}/metrics", f"{token}-another"))[0] == 500
+
+
+@pytest.mark.parametrize("path", ["/debug/stacks", "/debug/profile?seconds=1"])
+async def test_stacks_and_profiles_are_for_those_whom_the_api_server_lets_get_their_path(path: str) -> None:
+    async with serving(metrics_application(counted_once(), Client(Reviewer()))) as url:  # type: ignore[arg-type]
+        assert (await fetch(f"{url}{path}"))[0] == 401
+        assert (await fetch(f"{url}{path}", "scraper"))[0] == 403, "metrics alone"
+        assert (await fetch(f"{url}{path}", "platform"))[0] == 200
+        assert (await fetch(f"{url}/metrics", "platform"))[0] == 403
+
+
+@pytest.mark.parametrize("path", ["/debug/stacks", "/debug/profile"])
+async def test_without_authentication_there_are_no_stacks_and_no_profiles(path: str) -> None:
+    async with serving(metrics_application(counted_once(), None)) as url:
+        code, said = await fetch(f"{url}{path}")
+        assert (code, "metrics.auth.enabled" in said) == (403, True)
+
+
+async def test_stacks_name_the_task_that_waits_and_where() -> None:
+    never = asyncio.Event()
+
+    async def waits_for_ever() -> None:
+        await never.wait()
+
+    task = asyncio.create_task(waits_for_ever(), name="the-one-that-hangs")
+    await asyncio.sleep(0)
+    async with serving(metrics_application(counted_once(), Client(Reviewer()))) as url:  # type: ignore[arg-type]
+        _, said = await fetch(f"{url}/debug/stacks", "platform")
+    task.cancel()
+    _, _, after = said.partition("task the-one-that-hangs\n")
+    first, second = after.splitlines()[:2]
+    assert "waits_for_ever (" in first
+    assert "Event.wait (" in second
+    assert "thread MainThread" in said
+
+
+async def test_a_profile_shows_what_the_event_loop_is_busy_with() -> None:
+    def spin_the_wheel(end: float) -> None:
+        while time.monotonic() < end:
+            sum(range(1000))
+
+    async def busy() -> None:
+        while True:
+            spin_the_wheel(time.monotonic() + 0.02)
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(busy())
+    async with serving(metrics_application(counted_once(), Client(Reviewer()))) as url:  # type: ignore[arg-type]
+        first = asyncio.create_task(fetch(f"{url}/debug/profile?seconds=2", "platform"))
+        await asyncio.sleep(0.5)
+        assert (await fetch(f"{url}/debug/profile?seconds=2", "platform"))[0] == 429, "one at a time"
+        code, said = await first
+        assert (await fetch(f"{url}/debug/profile?seconds=3600", "platform"))[0] == 400
+        assert (await fetch(f"{url}/debug/profile?seconds=soon", "platform"))[0] == 400
+    task.cancel()
+    assert code == 200
+    stack, _, count = said.splitlines()[0].rpartition(" ")
+    assert stack.endswith("spin_the_wheel")
+    assert int(count) > 10
 
 
 class Scene:

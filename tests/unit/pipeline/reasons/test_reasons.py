@@ -5,6 +5,7 @@ The messages are those of kube-scheduler, kubelet, kube-apiserver, Kueue and Vol
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -256,11 +257,11 @@ def test_a_suspended_job_says_how_to_start_it() -> None:
     assert (found.code, found.mend) == ("Suspended", "Start it: trainwright resume job")
 
 
-def queued(*conditions: Json) -> Reason:
+def queued(*conditions: Json, places: Sequence[Json] = ()) -> Reason:
     job = train_job(suspend=True)
     job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "team"}
     workload = {"metadata": {"name": "w"}, "spec": {"queueName": "team"}, "status": {"conditions": list(conditions)}}
-    return why(job, queued=[workload] if conditions else [])
+    return why(job, queued=[workload] if conditions else [], places=places)
 
 
 def test_a_job_in_kueues_queue_says_what_kueue_says() -> None:
@@ -273,6 +274,26 @@ def test_a_job_in_kueues_queue_says_what_kueue_says() -> None:
     preempted = {"type": "Evicted", "status": "True", "reason": "Preempted", "message": "by a job of higher priority"}
     assert queued(preempted, reserved).code == "KueueEvicted"
     assert queued().code == "KueueQueued", "who may not read the Workload knows the queue at least"
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        (
+            {"positionInLocalQueue": 0, "positionInClusterQueue": 4, "localQueueName": "team"},
+            ('number 1 in the queue "team", number 5 in its ClusterQueue',),
+        ),
+        ({"positionInLocalQueue": 2, "positionInClusterQueue": None}, ('number 3 in the queue ""',)),
+        ({"positionInLocalQueue": None}, ()),
+        ({}, ()),
+    ],
+)
+def test_its_place_in_the_queue_is_told_where_it_is_known(place: Json, told: tuple[str, ...]) -> None:
+    reserved = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": "short"}
+    other = {"metadata": {"name": "another"}, "positionInLocalQueue": 0}
+    found = queued(reserved, places=[other, {"metadata": {"name": "w"}, **place}])
+    assert found.details == told
+    assert found.headline == queued(reserved).headline, "the headline is the operator's too, who does not ask"
 
 
 def test_a_gang_says_what_its_podgroup_says() -> None:

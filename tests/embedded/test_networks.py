@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -96,14 +97,20 @@ def test_two_jobs_on_the_same_port_never_meet(isolated: CommandLine, tmp_path: P
     def lines(job: str) -> str:
         return isolated("logs", job)
 
+    def has_said_all(job: str) -> bool:
+        return lines(job).count("address 10.") == 2
+
+    def has_reported(job: str) -> bool:
+        return "0.25" in isolated("describe", job)
+
     for job, other in (("one", "two"), ("two", "one")):
-        eventually("both pods have said all", lambda job=job: lines(job).count("address 10.") == 2, 60)
+        eventually("both pods have said all", partial(has_said_all, job), 60)
         said = lines(job)
         assert f"answer: welcome to {job}" in said, said
         assert said.count(f"heard node 1 of {job}") == 2, said
         assert other not in said.replace("another", ""), "nothing of the other job came here"
         assert said.count("interfaces eth0 lo") == 2, "its own interfaces, and none of the machine's"
-        eventually("its progress is reported", lambda job=job: "0.25" in isolated("describe", job), 30)
+        eventually("its progress is reported", partial(has_reported, job), 30)
 
     isolated.kill_control_plane()
     isolated("up", "--detach")  # isolated again: the choice is kept

@@ -13,7 +13,14 @@ import pytest
 from trainwright.embedded.node.endpoint import logs
 from trainwright.embedded.node.pods import identity
 from trainwright.embedded.node.pods.directories import PodDirectories
-from trainwright.embedded.node.pods.record import ContainerToRun, Isolation, PodDirectory, PodRecord, supervisor_of
+from trainwright.embedded.node.pods.record import (
+    CgroupsToUse,
+    ContainerToRun,
+    Isolation,
+    PodDirectory,
+    PodRecord,
+    supervisor_of,
+)
 from trainwright.embedded.node.supervision import tiers
 from waiting import until
 
@@ -46,6 +53,7 @@ class Machine:
         cwd: str | None = None,
         extra: dict[str, Any] | None = None,
         address: str = "127.64.0.1",
+        cgroups: CgroupsToUse | None = None,
     ) -> PodDirectory:
         """Starts a pod with a container for each command: `init0`… and `c0`…. `extra` has what a container's spec needs
         more, by its name.
@@ -77,6 +85,7 @@ class Machine:
                 "initContainers": [container(f"init{number}", argv) for number, argv in enumerate(init or [])],
                 "containers": [container(f"c{number}", argv) for number, argv in enumerate(commands)],
                 "notify": str(self.directories.notify),
+                **({"cgroups": cgroups} if cgroups else {}),  # type: ignore[typeddict-item]
             },
         )
         self.started.append(directory)

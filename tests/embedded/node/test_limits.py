@@ -12,7 +12,7 @@ import pytest
 from embedded.node.cluster import Cluster, conditions, job_set, pod, running_cluster
 from embedded.node.machine import PROBED, Machine, isolations, terminated
 from trainwright.api.resources import JOB_SETS, PODS
-from trainwright.embedded.node.pods.record import Isolation
+from trainwright.embedded.node.pods.record import CgroupsToUse, Isolation
 from trainwright.embedded.node.resources.devices import NVIDIA, Device
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -107,3 +107,27 @@ async def test_a_pod_that_is_not_supported_fails_its_job_set_at_once_with_the_re
     status = await cluster.until_job_set_ends("j", seconds=10)
     (failed,) = [c for c in status["conditions"] if c["type"] == "Failed"]
     assert "livenessProbe.grpc is not supported by the local node yet" in failed["message"]
+
+
+@linux_only
+@pytest.mark.parametrize("isolation", isolations())
+async def test_what_the_kernel_kills_for_its_memory_is_reported_with_the_figures(
+    machine: Machine, isolation: Isolation, tmp_path: Path
+) -> None:
+    """A tree of files stands in for a delegated cgroup: nobody but the kernel then ends a container for its memory."""
+    use: CgroupsToUse = {"directory": str(tmp_path), "controllers": ["memory", "cpu"]}
+    events, peak = '"$1"/trainwright-*-c0-0/memory.events', '"$1"/trainwright-*-c0-0/memory.peak'
+    eat = f"{sys.executable} -S -c 'import time; data = bytearray(60 << 20); time.sleep(2.5)'"
+    said = f'for f in {events}; do echo "oom_kill 1" > "$f"; done; for f in {peak}; do echo 41943040 > "$f"; done'
+    made = 'for d in "$1"/trainwright-*; do touch "$d/memory.events" "$d/memory.peak"; done'
+    command = ["sh", "-c", f"{eat} && {made} && {said} && kill -9 $$", "sh", str(tmp_path)]
+    limits = {"c0": {"memoryLimit": 40 << 20, "milliCpuLimit": 500}}
+    directory = await machine.start(command, isolation=isolation, extra=limits, cgroups=use)
+    ended = terminated(await machine.done(directory))
+    assert (ended["exitCode"], ended["reason"]) == (137, "OOMKilled")
+    assert ended["message"] == "was killed by the kernel at its memory limit of 40Mi (it used 40Mi)"
+    [cgroup] = tmp_path.glob("trainwright-*")
+    assert cgroup.name == f"trainwright-{directory.uid}-c0-0"
+    assert (cgroup / "memory.max").read_text() == str(40 << 20)
+    assert (cgroup / "cpu.max").read_text() == "50000 100000"
+    assert (cgroup / "cgroup.procs").read_text() == "0", "the keeper has moved itself"

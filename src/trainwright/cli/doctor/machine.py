@@ -28,6 +28,7 @@ def look(cluster: ClusterDirectory) -> Iterator[Finding]:
     if sys.platform != "linux":
         return
     yield _isolation()
+    yield _limits()
     yield _state(cluster)
     yield _disk(cluster)
     yield _memory()
@@ -67,6 +68,17 @@ def _isolation() -> Finding:
         "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1 and"
         " kernel.apparmor_restrict_unprivileged_userns=0; in a container: --security-opt seccomp=unconfined",
     )
+
+
+def _limits() -> Finding:
+    from trainwright.embedded.node.supervision.cgroups import CONTROLLERS, probe
+
+    found = probe()
+    missing = [name for name in CONTROLLERS if name not in found]
+    if not missing:
+        return ok("limits", f"the kernel keeps the pods' limits: {found.reason}")
+    watched = {"cpu": "CPU limits are whole CPUs", "memory": "memory limits are watched"}
+    return ok("limits", f"{' and '.join(watched[name] for name in missing)}: {found.reason}")
 
 
 def _state(cluster: ClusterDirectory) -> Finding:

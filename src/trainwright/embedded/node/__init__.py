@@ -18,6 +18,7 @@ A pod passes through these rooms:
                    runs each `container` by its `restarts` policy, each run an `instance` with a keeper; watches its
                    `health`: `probes`, tried by `attempts` at `checks`; what happens goes into its `journal`. `keeper`
                    enters the Linux namespaces of the node's tier (`tiers`, `syscalls`), mounts volumes (`rootfs`),
+                   in a cgroup that keeps its limits (`cgroups`),
                    in a network of the pod's own if that is asked for (`podnetwork`, by `netlink`; `passage` leads out),
                    runs the command; `crilog` writes its output. `execution` runs another command in a container, asked
                    for at `execsocket`

@@ -49,6 +49,8 @@ from trainwright.embedded.node.storage.claimed import ClaimedDirectories, Unboun
 from trainwright.embedded.node.storage.claims import claims_of
 from trainwright.embedded.node.storage.content import Content
 from trainwright.embedded.node.storage.tokens import PodTokens, Token, account_of, token_sources
+from trainwright.embedded.node.supervision import cgroups
+from trainwright.embedded.node.supervision.cgroups import Delegation
 from trainwright.embedded.node.supervision.tiers import Tier
 from trainwright.schema.jsonobject import Json
 
@@ -115,6 +117,7 @@ class Kubelet:
         clock: Clock,
         hosts: Mapping[str, str],
         reachable: Sequence[int] = (),
+        limits: Delegation | None = None,
         working_directory: Path | None = None,
         runs: Runs | None = None,
         hang_after: float = DEFAULT_SECONDS,
@@ -130,6 +133,7 @@ class Kubelet:
         self._clock = clock
         self._hosts = hosts
         self._reachable = reachable
+        self._limits = limits or cgroups.none("")
         self._working_directory = working_directory
         self._runs = runs
         self._reporter = Reporter(facts.host_address)
@@ -290,7 +294,7 @@ class Kubelet:
             if not (await self._directories.observe(directory)).claimed:
                 return await self._fail(pod, "StartError", str(error))
             log.warning("pod %s/%s: %s", pod.metadata.namespace, pod.metadata.name, error)
-        notes = support.notes(json, self._tier)
+        notes = support.notes(json, self._tier, self._limits.controllers)
         for source in token_sources(json):
             if source.key not in tokens:
                 account = account_of(json)
@@ -345,6 +349,7 @@ class Kubelet:
             shell=shell,
             network=self._network(_domain(pod)) if self._tier.has_networks else None,
             reachable=self._reachable,
+            limits=self._limits,
         )
 
     def _address(self, pod: Pod) -> str:

@@ -29,7 +29,8 @@ from trainwright.embedded.node.resources.devices import Devices
 from trainwright.embedded.node.shapes import NAME, NodeShape, capacities
 from trainwright.embedded.node.storage.claims import claims_of
 from trainwright.embedded.node.storage.provisioner import Provisioner
-from trainwright.embedded.node.supervision import tiers
+from trainwright.embedded.node.supervision import cgroups, tiers
+from trainwright.embedded.node.supervision.cgroups import Delegation
 from trainwright.embedded.node.supervision.tiers import Tier
 from trainwright.runs import RunsHome
 
@@ -47,7 +48,8 @@ class NodeConfig:
     `hosts` are names of services with their addresses on this machine, for the pods' /etc/hosts, and `reachable` their
     ports, which pods reach also from networks of their own (tier T2, which is never probed for). `working_directory` is
     for containers that name none (default: a directory of the pod). `runs` keeps the logs and outputs of pods that
-    belong to a run; without it they go with the pod. `devices` are its GPUs; by default they are looked for.
+    belong to a run; without it they go with the pod. `devices` are its GPUs and `limits` its part of the
+    cgroup tree; by default they are looked for.
     `hidden` is a directory of which pods see only what they need: it has the cluster's secrets.
     `hang_after` is how many seconds a pod may print nothing before it is called quiet, unless the pod says otherwise; 0
     for ever. `python` is a directory for the end of such pods' PYTHONPATH. `shapes` are the nodes that this machine is
@@ -66,6 +68,7 @@ class NodeConfig:
     runs: RunsHome | None = None
     python: Path | None = None
     devices: Devices | None = None
+    limits: Delegation | None = None
     hidden: Path | None = None
     hang_after: float = DEFAULT_SECONDS
     environ: dict[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -86,6 +89,7 @@ class LocalNode:
         config = self._config
         tier = config.tier if config.tier is not None else await asyncio.to_thread(tiers.probe)
         found = config.devices if config.devices is not None else await asyncio.to_thread(devices.find, config.environ)
+        limits = config.limits if config.limits is not None else await asyncio.to_thread(cgroups.probe)
         amounts = registration.capacity(found)
         shapes = config.shapes or (NodeShape(config.name),)
         sizes = capacities(shapes, amounts)
@@ -121,6 +125,7 @@ class LocalNode:
             machine=machine_variables(config.environ, config.hosts),
             hosts=config.hosts,
             reachable=config.reachable,
+            limits=limits,
             clock=self._clock,
             working_directory=config.working_directory,
             runs=Runs(config.runs, config.python) if config.runs is not None else None,

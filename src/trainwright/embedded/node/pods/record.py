@@ -83,7 +83,7 @@ class ContainerToRun(TypedDict):
     replaces those and no others. `restartPolicy` is the container's own, instead of the pod's; an init container with
     `Always` is a sidecar. `restartOnExitCodes` are its restart rules: each `[operator, exit codes]`. `probes` are by
     kind. `runAs` are the uid and gid that the processes see as their own, in a user namespace. `memoryLimit` is in
-    bytes.
+    bytes, `milliCpuLimit` in thousandths of a CPU.
     """
 
     name: str
@@ -95,6 +95,7 @@ class ContainerToRun(TypedDict):
     restartPolicy: NotRequired[str]
     restartOnExitCodes: NotRequired[list[tuple[str, list[int]]]]
     probes: NotRequired[dict[str, ProbeToRun]]
+    milliCpuLimit: NotRequired[int]
     runAs: NotRequired[list[int]]
     memoryLimit: NotRequired[int]
     postStart: NotRequired[HandlerToRun]
@@ -107,6 +108,13 @@ class Isolation(TypedDict):
     user: bool
     mount: bool
     pid: bool
+
+
+class CgroupsToUse(TypedDict):
+    """Where the supervisor may make cgroups, and which controllers they have. An empty directory: nowhere."""
+
+    directory: str
+    controllers: list[str]
 
 
 class PodToRun(TypedDict):
@@ -145,6 +153,7 @@ class PodToRun(TypedDict):
     shown: NotRequired[list[str]]
     devices: NotRequired[dict[str, dict[str, list[str]]]]
     cpus: NotRequired[list[int]]
+    cgroups: NotRequired[CgroupsToUse]
     network: NotRequired[str]
     reachable: NotRequired[list[int]]
 

@@ -26,6 +26,8 @@ from trainwright.embedded.node.remoteshell.programs import SSHD_PORT, Shell
 from trainwright.embedded.node.resources.allotment import Allotted
 from trainwright.embedded.node.storage import volumes
 from trainwright.embedded.node.storage.volumes import Volume
+from trainwright.embedded.node.supervision import cgroups
+from trainwright.embedded.node.supervision.cgroups import Delegation
 from trainwright.embedded.node.supervision.crilog import MAX_FILES, MAX_FILES_OF_A_RUN
 from trainwright.embedded.node.supervision.tiers import Tier
 from trainwright.schema.jsonobject import Json
@@ -90,8 +92,9 @@ class Allocation:
     `hosts` are names of services with their addresses. `working_directory` is for containers that name none; by default
     it is a directory of the pod. `run` is the run that the pod belongs to, if any; `shell` is for a pod that reaches
     others by ssh. Of the directory `hidden`, the cluster's own, its containers see only what they need. `allotted` are
-    its GPUs and CPUs; `shown` are the variables that show each container its GPUs. `network` is the directory of the
-    job's own network, None for the machine's, and `reachable` the machine's ports that are reached from there.
+    its GPUs and CPUs; `shown` are the variables that show each container its GPUs. `limits` is where the kernel keeps
+    its limits. `network` is the directory of the job's own network, None for the machine's, and `reachable` the machine's
+    ports that are reached from there.
     """
 
     directory: PodDirectory
@@ -107,6 +110,7 @@ class Allocation:
     allotted: Allotted = field(default_factory=Allotted)
     shown: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     shell: Shell | None = None
+    limits: Delegation = field(default_factory=lambda: cgroups.none(""))
     network: Path | None = None
     reachable: Sequence[int] = ()
 
@@ -196,6 +200,10 @@ class Launch:
             "hidden": str(self.allocation.hidden or "") if self.allocation.tier.isolation["mount"] else "",
             "shown": self._shown(),
             "ownMemory": self.allocation.shell.memory() if self.allocation.shell else [],
+            "cgroups": {
+                "directory": self.allocation.limits.directory,
+                "controllers": list(self.allocation.limits.controllers),
+            },
             "network": str(self.allocation.network or ""),
             "reachable": list(self.allocation.reachable) if self.allocation.network else [],
         }
@@ -273,8 +281,11 @@ class Launch:
             result["preStop"] = pre_stop
         if (run_as := users.run_as(self.pod["spec"], container)) is not None:
             result["runAs"] = run_as
-        if (limit := ((container.get("resources") or {}).get("limits") or {}).get("memory")) is not None:
+        limits = (container.get("resources") or {}).get("limits") or {}
+        if (limit := limits.get("memory")) is not None:
             result["memoryLimit"] = parse_quantity(limit).value()
+        if (limit := limits.get("cpu")) is not None:
+            result["milliCpuLimit"] = -(-parse_quantity(limit).nano // 10**6)
         if policy := container.get("restartPolicy"):
             result["restartPolicy"] = policy
         if rules := container.get("restartPolicyRules"):

@@ -6,7 +6,7 @@ are its message. `notes` are about limits and hardening: the pod runs, and an ev
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from trainwright.embedded.node.podspec import users
 from trainwright.embedded.node.podspec.declarations import declared
@@ -102,15 +102,19 @@ def _volume(volume: Json) -> Iterator[str]:
                 yield f"volume {volume['name']}: {projected} is not supported in projected volumes yet"
 
 
-def notes(pod: Json, tier: Tier) -> list[str]:
-    """The fields that have no effect here: images, limits, volumes, hardening."""
+def notes(pod: Json, tier: Tier, enforced: Collection[str] = ()) -> list[str]:
+    """The fields that have no effect here, or another one: images, limits, volumes, hardening. `enforced` are the
+    resources whose limits the kernel keeps.
+    """
     containers = (pod["spec"].get("initContainers") or []) + pod["spec"]["containers"]
     result = ["images are not pulled: commands run from this machine"]
     limits = [(container.get("resources") or {}).get("limits") or {} for container in containers]
     if any("cpu" in limit for limit in limits):
-        result.append("the CPU limit is kept by giving the pod that many whole CPUs")
+        kept = "by the kernel" if "cpu" in enforced else "by giving the pod that many whole CPUs"
+        result.append(f"the CPU limit is kept {kept}")
     if any("memory" in limit for limit in limits):
-        result.append("the memory limit is watched every second, and not enforced by the kernel")
+        kept = "kept by the kernel" if "memory" in enforced else "watched every second, and not enforced by the kernel"
+        result.append(f"the memory limit is {kept}")
     groups = {"fsGroup", "supplementalGroups"} & set(pod["spec"].get("securityContext") or ())
     if groups:
         result.append(f"securityContext has no effect in: {', '.join(sorted(groups))}")

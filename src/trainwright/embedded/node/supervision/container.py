@@ -13,7 +13,7 @@ import time
 from typing import cast
 
 from trainwright.embedded.node.pods.record import ContainerRecord, ContainerToRun, PodDirectory, PodToRun, now
-from trainwright.embedded.node.supervision import attempts, lastwords, restarts
+from trainwright.embedded.node.supervision import attempts, lastwords, memory, restarts
 from trainwright.embedded.node.supervision.attempts import Attempt, Outcome
 from trainwright.embedded.node.supervision.execution import Execution, Streams
 from trainwright.embedded.node.supervision.health import Health
@@ -63,7 +63,8 @@ class Container:
         self._kill_at: float | None = None
         self._asked_kill_at = 0.0
         self._hook: Attempt | None = None
-        self._memory = MemoryLimit(spec["memoryLimit"]) if spec.get("memoryLimit") else None
+        by_kernel = "memory" in (pod.get("cgroups") or {"controllers": []})["controllers"]
+        self._memory = MemoryLimit(spec["memoryLimit"]) if spec.get("memoryLimit") and not by_kernel else None
         self._back_off = restarts.BackOff()
 
     @property
@@ -189,7 +190,10 @@ class Container:
         if code != 0:
             log = self.directory.log(self.name, self.restart_count)
             words = lastwords.of_log(log, was_killed=code in (-signal.SIGKILL, 1, 128 + signal.SIGKILL))
-        if self._memory is not None and self._memory.exceeded_by is not None:
+        if killed := report.get("outOfMemory"):
+            message = memory.killed_by_kernel(killed["limit"], killed["peak"])
+            self.state = _terminated(137, "OOMKilled", started_at, number=signal.SIGKILL, message=message)
+        elif self._memory is not None and self._memory.exceeded_by is not None:
             message = self._memory.message()
             self.state = _terminated(137, "OOMKilled", started_at, number=signal.SIGKILL, message=message)
         elif code < 0:

@@ -23,6 +23,7 @@ from typing import NoReturn
 
 from trainwright.embedded.node.pods.record import ContainerToRun, Isolation
 from trainwright.embedded.node.supervision import keeper, syscalls
+from trainwright.embedded.node.supervision.cgroups import Cgroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,14 @@ class Execution:
         return pid == self.pid
 
 
-def start(container: ContainerToRun, isolation: Isolation, kept_by: int, streams: Streams, report: int) -> Execution:
+def start(
+    container: ContainerToRun,
+    isolation: Isolation,
+    kept_by: int,
+    streams: Streams,
+    report: int,
+    cgroup: Cgroup | None = None,
+) -> Execution:
     """Starts `container["argv"]` in the namespaces of the keeper `kept_by`, whose container must have started.
 
     Called by the supervisor. `report` is the writing end of a pipe, or a socket; it stays the caller's own too.
@@ -76,7 +84,7 @@ def start(container: ContainerToRun, isolation: Isolation, kept_by: int, streams
     try:
         child = os.fork()
         if child == 0:
-            _execute(container, isolation, kept_by, pipes)
+            _execute(container, isolation, kept_by, pipes, cgroup)
     except OSError:
         os.close(control)
         raise
@@ -87,13 +95,17 @@ def start(container: ContainerToRun, isolation: Isolation, kept_by: int, streams
     return Execution(child, control)
 
 
-def _execute(container: ContainerToRun, isolation: Isolation, kept_by: int, pipes: keeper.Pipes) -> NoReturn:
+def _execute(
+    container: ContainerToRun, isolation: Isolation, kept_by: int, pipes: keeper.Pipes, cgroup: Cgroup | None
+) -> NoReturn:
     """Enters the namespaces, runs the command to its end in this process, which is freshly forked, and exits."""
     code = 1
     try:
         pipes.close_all_others()
         os.setsid()
         keeper.redirect_standard_streams(pipes)
+        if cgroup is not None:
+            cgroup.enter()
         if isolation["mount"]:
             user = isolation["user"] or "runAs" in container
             syscalls.enter(kept_by, user=user, pid_namespace=isolation["pid"])

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from trainwright.embedded.node.pods.record import ContainerToRun, Mount, PodDirectory, PodToRun, read_json
 from trainwright.embedded.node.supervision import execution, keeper, rootfs
+from trainwright.embedded.node.supervision.cgroups import Cgroup
 from trainwright.embedded.node.supervision.crilog import MAX_FILES, LogFile, OutputStream
 from trainwright.embedded.node.supervision.execution import Execution, Streams
 from trainwright.schema.jsonobject import Json
@@ -46,6 +47,7 @@ class Instance:
         self._report = b""
         self._unfinished_since: float | None = None
         self._executions: list[Execution] = []
+        self._cgroup = self._make_cgroup(restart)
         self._fork(restart)
 
     @property
@@ -73,9 +75,21 @@ class Instance:
         spec = self._complete_spec()
         if streams.stdin is not None and os.isatty(streams.stdin):
             spec = {**spec, "env": {"TERM": "xterm", **spec["env"]}}
-        started = execution.start({**spec, "argv": argv}, self.pod["isolation"], self._keeper, streams, report)
+        started = execution.start(
+            {**spec, "argv": argv}, self.pod["isolation"], self._keeper, streams, report, self._cgroup
+        )
         self._executions.append(started)
         return started
+
+    def _make_cgroup(self, restart: int) -> Cgroup | None:
+        """A cgroup of its own, where the kernel is to keep a limit of it."""
+        use = self.pod.get("cgroups") or {"directory": "", "controllers": []}
+        memory = self.spec.get("memoryLimit") if "memory" in use["controllers"] else None
+        milli_cpus = self.spec.get("milliCpuLimit") if "cpu" in use["controllers"] else None
+        if not use["directory"] or (memory is None and milli_cpus is None):
+            return None
+        name = f"trainwright-{self.pod['uid']}-{self.spec['name']}-{restart}"
+        return Cgroup(use["directory"], name, memory=memory, milli_cpus=milli_cpus)
 
     def _fork(self, restart: int) -> None:
         staging = self.directory.path / "root" / self.spec["name"]
@@ -101,7 +115,7 @@ class Instance:
                         self.pod.get("hidden", ""),
                         self.pod.get("shown", []),
                     )
-                    keeper.keep(spec, self.pod["isolation"], self.pod["hostname"], tree, pipes)
+                    keeper.keep(spec, self.pod["isolation"], self.pod["hostname"], tree, pipes, self._cgroup)
             finally:
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, keeper.STARTING_SIGNALS)
             undo.pop_all()
@@ -201,6 +215,10 @@ class Instance:
         self._log.close()
         self._unfinished_since = None
         reports = [json.loads(line) for line in self._report.splitlines()]
+        if self._cgroup is not None:
+            if self._cgroup.was_out_of_memory():
+                reports.append({"outOfMemory": {"limit": self._cgroup.memory, "peak": self._cgroup.peak()}})
+            self._cgroup.remove()
         self._ended({key: value for line in reports for key, value in line.items()})
 
     def flush_output(self, older_than: float) -> None:

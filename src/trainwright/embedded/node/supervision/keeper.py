@@ -27,6 +27,7 @@ from typing import NoReturn
 
 from trainwright.embedded.node.pods.record import ContainerToRun, Isolation
 from trainwright.embedded.node.supervision import rootfs, syscalls
+from trainwright.embedded.node.supervision.cgroups import Cgroup
 
 STARTING_SIGNALS = {signal.SIGTERM, signal.SIGCHLD, signal.SIGINT}
 """Signals that are blocked while a keeper is forked, until it has installed its own handlers."""
@@ -67,7 +68,14 @@ def close_all_but(kept: Set[int | None]) -> None:
                     raise
 
 
-def keep(container: ContainerToRun, isolation: Isolation, hostname: str, tree: rootfs.Tree, pipes: Pipes) -> NoReturn:
+def keep(
+    container: ContainerToRun,
+    isolation: Isolation,
+    hostname: str,
+    tree: rootfs.Tree,
+    pipes: Pipes,
+    cgroup: Cgroup | None = None,
+) -> NoReturn:
     """Runs the container to its end in this process, which must be freshly forked, and exits."""
     code = 1
     try:
@@ -75,6 +83,8 @@ def keep(container: ContainerToRun, isolation: Isolation, hostname: str, tree: r
         os.setsid()
         redirect_standard_streams(pipes)
         wakeup = own_signal_handlers()
+        if cgroup is not None:
+            cgroup.enter()
         if isolation["mount"]:
             run_as = container.get("runAs")
             user = isolation["user"] or run_as is not None

@@ -46,6 +46,11 @@ class MemoryLimit:
         return f"used {in_mebibytes(self.exceeded_by)} of memory, more than its limit of {in_mebibytes(self.limit)}"
 
 
+def killed_by_kernel(limit: int, peak: int | None) -> str:
+    used = "" if peak is None else f" (it used {in_mebibytes(peak)})"
+    return f"was killed by the kernel at its memory limit of {in_mebibytes(limit)}{used}"
+
+
 def resident(pid: int) -> int:
     try:
         with open(f"/proc/{pid}/statm", "rb") as file:

@@ -93,8 +93,8 @@ class Allocation:
     it is a directory of the pod. `run` is the run that the pod belongs to, if any; `shell` is for a pod that reaches
     others by ssh. Of the directory `hidden`, the cluster's own, its containers see only what they need. `allotted` are
     its GPUs and CPUs; `shown` are the variables that show each container its GPUs. `limits` is where the kernel keeps
-    its limits. `network` is the directory of the job's own network, None for the machine's, and `reachable` the machine's
-    ports that are reached from there.
+    its limits. `network` is the directory of the job's own network, None for the machine's, and `reachable` the ports
+    of the machine that are reached from there.
     """
 
     directory: PodDirectory

@@ -157,6 +157,11 @@ test-embedded: setup ## the same suite on the local control plane instead; what 
 	@$(KUBE_PROGRAMS) >/dev/null
 	$(PYTEST) -n 2 --timeout 300 $(OPTIONS) tests/kube --embedded
 
+test-long: test-takeover-long
+.PHONY: test-takeover-long
+test-takeover-long: setup
+	TRAINWRIGHT_REFERENCES=2.1,2.2 $(PYTEST) -rP --timeout 600 tests/cluster/test_takeover.py
+
 test-long: setup-torch ## the long counts: hundreds of kills, full fuzzing
 	TRAINWRIGHT_KILL_ROUNDS=500 TRAINWRIGHT_FUZZ=10 $(PYTEST) -rP --timeout 3600 tests/embedded/apiserver
 	TRAINWRIGHT_RUNS=100 $(PYTEST) tests/embedded/test_many_runs.py

@@ -19,7 +19,7 @@ from kube.binaries import build
 from trainwright.schema.jsonobject import Json
 from trainwright.testing.controlplane import CRDS, RealControlPlane, documents, is_established, point_at
 from trainwright.testing.processes import Process, free_port
-from trainwright.testing.rest import Rest
+from trainwright.testing.rest import Refused, Rest
 
 NAMESPACE = "kubeflow-system"
 ACCOUNT = "kubeflow-trainer-controller-manager"
@@ -104,7 +104,7 @@ class Reference:
         self.plane.admin.apply(path, item, manager=MANAGER)
 
     def start(self) -> None:
-        """Returns when it answers its probe; it acts when it has the Lease."""
+        """Returns when its webhooks answer; it acts when it has the Lease."""
         configuration = self.directory / "trainer.yaml"
         configuration.write_text(yaml.safe_dump(self._configuration()))
         for server in ("k8s-webhook-server", "k8s-metrics-server"):
@@ -118,6 +118,25 @@ class Reference:
         self.process.start()
         probe = Rest(f"http://127.0.0.1:{self.health}", None)
         self.process.wait_until(lambda: probe.raw("GET", "/readyz")[0] == 200, 60)
+        self.process.wait_until(self._admits, 60)  # its probe answers before its webhooks do
+
+    def _admits(self) -> bool:
+        """Whether a TrainJob and a runtime are admitted, by dry runs."""
+        job = {
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "TrainJob",
+            "metadata": {"name": "probe"},
+            "spec": {"runtimeRef": {"name": "torch-distributed"}},
+        }
+        runtime = self.plane.admin.get(f"{COLLECTIONS['ClusterTrainingRuntime']}/torch-distributed")
+        named = {**runtime, "kind": "TrainingRuntime", "metadata": {"name": "probe"}}
+        api = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default"
+        try:
+            for plural, item in (("trainjobs", job), ("trainingruntimes", named)):
+                self.plane.admin.create(f"{api}/{plural}?dryRun=All", item)
+        except Refused:
+            return False
+        return True
 
     def stop(self) -> None:
         """As a Deployment scaled to zero does: its process is told to end, and ends. Its webhooks are left as it ships

@@ -8,6 +8,7 @@ TRAINWRIGHT_REFERENCES=2.1,2.2 (`make test-long`) meets the older ones.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -235,6 +236,9 @@ def test_takes_over_and_gives_back(plane: RealControlPlane, version: str, tmp_pa
         people_work(cluster, version)
     before, ended = cluster.children(), cluster.ends()
     assert len(before) > 30
+    said = trainwright(plane, "upgrade-check")
+    assert told(said) == [("changes", "mpi")], said
+    assert "when it is next suspended, its JobSet is replaced once no pod of it is left" in said
 
     with Ours(plane):
         cluster.create(job("new", "complete"))
@@ -253,13 +257,17 @@ def test_takes_over_and_gives_back(plane: RealControlPlane, version: str, tmp_pa
         cluster.until_running("ours")
         until_state(plane.admin, cluster.here, "Suspended", "ours-waiting")
         before, ended = cluster.children(), cluster.ends()
+        cluster.create(job("older", suspend=True, **on_one_node("2.1")))
+        until_state(plane.admin, cluster.here, "Suspended", "older")
+        cannot_go_back(trainwright(plane, "upgrade-check"), version)
     refused = [it for it in requests(plane.audit_events(begin), user=USER, agent="trainwright") if it.code == 403]
     assert refused == []
 
     with Reference(plane, tmp_path / "again", version):
         cluster.create(job("newer", "complete"))
         cluster.until_has("newer", "Complete")
-        assert cluster.children().items() >= before.items()  # the reference adds snapshots of the runtime
+        after = cluster.children()  # with snapshots of the runtime, which the reference adds
+        assert {key: after.get(key) for key in before} == before
         assert {name: end for name, end in cluster.ends().items() if name != "newer"} == ended
 
         jobset = cluster.jobset("ours")
@@ -272,6 +280,32 @@ def test_takes_over_and_gives_back(plane: RealControlPlane, version: str, tmp_pa
         cluster.end("ours")
         cluster.until_has("ours", "Complete")
         assert cluster.jobset("ours") == jobset
+        it_was_told(cluster, version)
+
+
+def told(said: str) -> list[tuple[str, str]]:
+    """Effect and name of each TrainJob that `upgrade-check` tells of, in its order."""
+    return re.findall(r"^  (\w+) +TrainJob users-\w+/([\w-]+):", said, re.MULTILINE)
+
+
+def cannot_go_back(said: str, version: str) -> None:
+    assert "With this version nothing changes" in said
+    overrides = ["older", *(("patched", "waiting") if version == "2.1" else ())]
+    assert sorted(told(said)) == sorted([("breaks", name) for name in (*overrides, "mpi")]), said
+    assert re.search(r"stays +\d+ ControllerRevisions: stay and are used by nobody", said)
+
+
+def it_was_told(cluster: Cluster, version: str) -> None:
+    """C7: what `upgrade-check` said cannot go back is so."""
+    cluster.suspend("mpi")
+    cluster.until_has("mpi", "Suspended")
+    assert [pod["status"]["phase"] for pod in cluster.pods("mpi")] == ["Running"] * 3
+    if version != "2.1":
+        cluster.suspend("older", False)
+        cluster.until_running("older")
+        assert "podTemplateOverrides" not in cluster.job("older")["spec"]
+        [node] = cluster.admin.get(f"{jobsets(cluster.here)}/older")["spec"]["replicatedJobs"]
+        assert "nodeSelector" not in node["template"]["spec"]["template"]["spec"]  # JobSet leaves it on the Job it made
 
 
 def they_are_served(cluster: Cluster, before: Children) -> None:

@@ -14,6 +14,7 @@ NOT_RUN = {
     r"helm .*": "needs Helm and a real cluster: tests/cluster/test_chart.py and test_release.py run it",
     r"kubectl -n kubeflow-system (get|logs) .*": "needs the operator's pods",
     r"trainwright (install|uninstall) --context prod.*": "needs a real cluster: tests/cluster/test_release.py",
+    r"trainwright (upgrade-check|install --take-over).*": "needs a real cluster: tests/cluster/test_takeover.py",
     r"kubectl apply -f examples/plugins/plainjob/.*": "needs a real cluster: tests/kube/test_operator_plainjob.py",
     r"kubectl -n kubeflow-system create configmap .*": "needs the operator's pod: tests/kube/test_manifests.py",
     r"pip install (dist/trainwright-.*|\./examples/.*|trainwright.*)": "make dist does so in an empty environment",

@@ -7,15 +7,15 @@ a dry run. Objects of a Helm release, and a cluster that another operator serves
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from trainwright.api.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from trainwright.client import Client, NotFound
 from trainwright.installation.composition import MANAGER
 from trainwright.installation.kinds import resource_of
+from trainwright.schema.differences import differences
 from trainwright.schema.jsonobject import Json
 
 FIELD_MANAGER = "trainwright-install"
@@ -74,7 +74,7 @@ async def plan(client: Client, objects: Sequence[Json], *, take_over: bool = Fal
         if not take_over:
             _refuse_others(live, item)
         after = await _apply(client, resource, item, dry_run=True)
-        changed = tuple(_differences(_plain(live), _plain(after)))
+        changed = tuple(differences(_plain(live), _plain(after)))
         steps.append(Step(Verb.CHANGE if changed else Verb.SAME, item, changed))
     return steps
 
@@ -172,14 +172,3 @@ def _refuse_others(live: Json, wanted: Json) -> None:
 def _plain(item: Json) -> Json:
     metadata = {key: value for key, value in item["metadata"].items() if key not in OF_THE_SERVER}
     return {key: value for key, value in item.items() if key != "status"} | {"metadata": metadata}
-
-
-def _differences(before: Any, after: Any, path: str = "") -> Iterator[str]:
-    if isinstance(before, dict) and isinstance(after, dict):
-        for key in [*before, *(key for key in after if key not in before)]:
-            yield from _differences(before.get(key), after.get(key), f"{path}.{key}" if path else str(key))
-    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for number, (one, two) in enumerate(zip(before, after, strict=True)):
-            yield from _differences(one, two, f"{path}[{number}]")
-    elif before != after:
-        yield path

@@ -31,7 +31,7 @@ GROUPS = (
     Group(
         "For operators and shells",
         "operations",
-        ("install", "uninstall", "plugins", "initialize", "operator", "dashboard", "completion"),
+        ("install", "uninstall", "upgrade-check", "plugins", "initialize", "operator", "dashboard", "completion"),
     ),
 )
 

@@ -93,6 +93,12 @@ def _uninstall(parser: Arguments) -> None:
     flags.target(parser)
 
 
+def _upgrade_check(parser: Arguments) -> None:
+    flags.gates(parser)
+    flags.output(parser, "text", "json", default="text")
+    flags.target(parser)
+
+
 def _in_the_system_namespace(found: dict[str, Any]) -> None:
     found["namespace"] = found["namespace"] or SYSTEM_NAMESPACE
 
@@ -170,6 +176,13 @@ COMMANDS = (
         "operations.install:uninstall",
         (Example("trainwright uninstall --context prod", "shows what would go and asks"),),
         settle=_in_the_system_namespace,
+    ),
+    Command(
+        "upgrade-check",
+        "tell what this version would change of a cluster's TrainJobs and runtimes, and what cannot go back",
+        _upgrade_check,
+        "operations.upgradecheck:upgrade_check",
+        (Example("trainwright upgrade-check --context prod", "looks, asks by dry runs, and changes nothing"),),
     ),
     Command(
         "completion",

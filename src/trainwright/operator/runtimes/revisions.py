@@ -35,7 +35,7 @@ from trainwright.operator.stores.views import (
     runtime_label,
     thin_partial,
 )
-from trainwright.pipeline import PipelineError, RuntimeNotFound, Workload, runtime_kind
+from trainwright.pipeline import PipelineError, RuntimeNotFound, RuntimeNotSupported, Workload, runtime_kind
 from trainwright.pipeline.ownership import MANAGED_BY, MANAGED_BY_LABEL
 from trainwright.schema.jsonobject import Json
 
@@ -88,6 +88,22 @@ class Revisions:
     async def ensure(self, job: TrainJob, workload: Workload | None) -> Revision:
         """The revision that `job` is bound to, or, for a job that has none, a revision of the runtime as it is now."""
         assert job.spec is not None
+        return await self._bound_to(job, workload) or await self._of_present_runtime(
+            job.metadata.namespace, job.spec.runtime_ref
+        )
+
+    async def read(self, job: TrainJob, workload: Workload | None) -> Revision:
+        """The same, and writes nothing."""
+        if job.spec is None:
+            raise RuntimeNotSupported("")
+        bound = await self._bound_to(job, workload)
+        if bound is not None:
+            return bound
+        present = await self._present(job.metadata.namespace, job.spec.runtime_ref)
+        return Revision(present.name, present.runtime)
+
+    async def _bound_to(self, job: TrainJob, workload: Workload | None) -> Revision | None:
+        assert job.spec is not None
         ref = job.spec.runtime_ref
         runtime_kind(ref)  # raises RuntimeNotSupported
         name = revision_of(job, workload)
@@ -99,7 +115,7 @@ class Revisions:
             snapshot = await self._snapshot(job)
             if snapshot is not None:
                 return Revision("", snapshot)
-        return await self._of_present_runtime(job.metadata.namespace, ref)
+        return None
 
     async def read_bound(self, job: TrainJob, workload: Workload | None) -> TrainingRuntime | None:
         """The runtime that the job is bound to, if it is bound and the revision is there. Writes nothing."""

@@ -28,8 +28,13 @@ SERVED = ("kueue-x-k8s-io", "jobset-x-k8s-io", "trainer-kubeflow-org")
 """What Kueue is asked to admit here; its other webhooks would concern every Job and Pod."""
 
 
-def start(plane: RealControlPlane, directory: Path, name: str = "kueue") -> Process:
+VERSIONS = {"0.15": "kueue", "0.19": "kueue-0.19"}
+"""The programs by version. 0.15 writes `podTemplateOverrides` as of Trainer v2.1, 0.19 `runtimePatches`."""
+
+
+def start(plane: RealControlPlane, directory: Path, version: str = "0.15") -> Process:
     """Installs Kueue and returns when it is ready; the process ends with whoever started it."""
+    name = VERSIONS[version]
     manifests = build.manifests(f"{name}-manifests")
     webhook, health = free_port(), free_port()
     server, ca = f"https://127.0.0.1:{webhook}", plane.authority.certificate.read_bytes()

@@ -56,6 +56,9 @@ PROGRAMS: dict[str, Program] = {
     "training-operator": Program("training-operator", "github.com/kubeflow/training-operator/cmd/training-operator.v1"),
     "helm": Program("helm", "helm.sh/helm/v3/cmd/helm", {"helm.sh/helm/v3/internal/version.version": "v3.19.0"}),
     "kueue": Program("kueue", "sigs.k8s.io/kueue/cmd/kueue"),
+    "kueue-0.19": Program("kueue-0.19", "sigs.k8s.io/kueue/cmd/kueue"),
+    "volcano-scheduler": Program("volcano", "volcano.sh/volcano/cmd/scheduler"),
+    "volcano-controller-manager": Program("volcano", "volcano.sh/volcano/cmd/controller-manager"),
     "coscheduling": Program("coscheduling", "."),
 }
 
@@ -95,6 +98,14 @@ MANIFESTS: dict[str, Manifests] = {
         "sigs.k8s.io/kueue",
         ("config/components/crd/bases", "config/components/webhook/manifests.yaml", "config/components/rbac"),
     ),
+    "kueue-0.19-manifests": Manifests(
+        "kueue-0.19",
+        "sigs.k8s.io/kueue",
+        ("config/components/crd/bases", "config/components/webhook/manifests.yaml", "config/components/visibility"),
+    ),
+    "volcano-manifests": Manifests(
+        "volcano", "volcano.sh/volcano", ("config/crd/volcano/bases", "config/crd/jobflow/bases")
+    ),
     "coscheduling-manifests": Manifests("coscheduling", "sigs.k8s.io/scheduler-plugins", ("config/crd/bases",)),
 }
 
@@ -110,6 +121,11 @@ AROUND = (
     "helm",
     "kueue",
     "kueue-manifests",
+    "kueue-0.19",
+    "kueue-0.19-manifests",
+    "volcano-scheduler",
+    "volcano-controller-manager",
+    "volcano-manifests",
     "coscheduling",
     "coscheduling-manifests",
 )

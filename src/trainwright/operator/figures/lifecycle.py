@@ -89,10 +89,11 @@ class Lifecycle:
 
     def _job_changed(self, delta: Delta[TrainJob]) -> None:
         old, new = delta.old, delta.new
-        if new is None or new.is_finished or new.is_suspended:
+        stopped = new is not None and new.is_suspended and old is not None and not old.is_suspended
+        if new is None or new.is_finished or stopped:
             gone = new or old
             start = self._starts.pop(gone.metadata.uid, None) if gone is not None else None
-        elif _state(new) != "Running" and (old is None or old.is_suspended):
+        elif _state(new) != "Running" and (old is None or (old.is_suspended and not new.is_suspended)):
             began = _began(new) if old is None else self._now()
             found = _Start(began, new.status is not None and bool(new.status.workload_uid))
             start = self._starts[new.metadata.uid] = found

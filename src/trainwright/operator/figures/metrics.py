@@ -92,6 +92,10 @@ class OperatorMetrics:
     def workers(self, controller: str, busy: int, most: int) -> None:
         self._active.set(busy, controller)
         self._most.set(most, controller)
+        if busy == 0:
+            self._errors.add(
+                controller, amount=0
+            )  # there from the start: a rate needs to see the step from none to one
 
     def leading(self, lease: str, is_leader: bool) -> None:
         self._leading.set(1 if is_leader else 0, lease)

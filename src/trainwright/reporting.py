@@ -7,6 +7,10 @@
 All ranks may call it; rank 0 reports. A call only takes note: a thread in the background sends the newest note to the
 TrainJob's status, at most once a second. A call never waits and never fails, and outside of a TrainJob it does nothing.
 
+While nobody takes reports (no network, no operator, no API server) they are kept here, and sent in their order when
+somebody does. There are never more than `MOST_KEPT`: then every second one is given up, so that the first and the last
+stay and those between are further apart. They end with the process, which waits for them for `LAST_SECONDS` at most.
+
 This file needs Python's standard library alone. It may be copied as `trainwright.py` to where a training's code lies;
 pods of the local cluster find such a copy by themselves.
 """
@@ -31,6 +35,12 @@ INTERVAL_SECONDS = 1.0
 TIMEOUT_SECONDS = 5.0
 LAST_SECONDS = 2.0
 """How long the end of the process waits for the last report at most."""
+
+MOST_KEPT = 240
+"""The operator takes five a second of one TrainJob: after an outage the newest is there within a minute."""
+REFUSED = range(400, 500)
+AGAIN = (408, 429)
+"""Answers that say something about a report, but for these two: then it is not sent again."""
 
 LONGEST = 64
 MOST_METRICS = 250
@@ -62,6 +72,9 @@ class _Reporter:
         self._note: _Note | None = None
         self._first: tuple[float, float] | None = None
         """The step and time of the first note: what came before it, such as a checkpoint, took no time here."""
+        self._kept: list[tuple[int, dict[str, Any]]] = []
+        """Reports that nobody has taken yet, oldest first, counted since the first of them; the thread's own."""
+        self._count, self._stride = 0, 1
         self._has_news = threading.Event()
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._work, name="trainwright progress", daemon=True)
@@ -83,18 +96,49 @@ class _Reporter:
         self._thread.join(LAST_SECONDS)
 
     def _work(self) -> None:
-        sent: _Note | None = None
+        noted: _Note | None = None
         while True:
-            self._has_news.wait()
+            self._has_news.wait(INTERVAL_SECONDS if self._kept else None)
             self._has_news.clear()
             is_over = self._is_over.is_set()  # before the note is read, so that the last one is sent
             note = self._note
-            if note is not None and note is not sent:
-                self._send(self._report(note))
-                sent = note
+            if note is not None and note is not noted:
+                self._keep(self._report(note))
+                noted = note
             if is_over:
+                self._send_last(time.monotonic() + LAST_SECONDS / 2)
                 return
+            self._send_kept()
             self._is_over.wait(INTERVAL_SECONDS)
+
+    def _keep(self, report: dict[str, Any]) -> None:
+        """Keeps the newest, and every `_stride`th before it."""
+        if not self._kept:
+            self._count, self._stride = 0, 1
+        elif self._kept[-1][0] % self._stride:
+            del self._kept[-1]
+        self._kept.append((self._count, report))
+        self._count += 1
+        if len(self._kept) > MOST_KEPT:
+            self._stride *= 2
+            newest = self._kept.pop()
+            self._kept[:] = [*(item for item in self._kept if item[0] % self._stride == 0), newest]
+
+    def _send_kept(self) -> None:
+        """Sends what is kept, oldest first, until nobody takes it or a newer note is due."""
+        end = time.monotonic() + INTERVAL_SECONDS
+        while self._kept and self._send(self._kept[0][1]):
+            del self._kept[0]
+            if self._is_over.is_set() or time.monotonic() > end:
+                return
+
+    def _send_last(self, end: float) -> None:
+        """Sends what is kept while there is time, and in any case the last."""
+        while self._kept:
+            if time.monotonic() > end:
+                del self._kept[:-1]
+            if not self._send(self._kept.pop(0)[1]):
+                return
 
     def _report(self, note: _Note) -> dict[str, Any]:
         step, total = _number(note.step), _number(note.total)
@@ -118,11 +162,12 @@ class _Reporter:
             return None
         return int(min(2**31 - 1, max(0.0, (total - step) * seconds / done)))
 
-    def _send(self, report: dict[str, Any]) -> None:
-        """Sends a report. One that cannot be delivered is not worth a word: the next one says more."""
+    def _send(self, report: dict[str, Any]) -> bool:
+        """Sends a report. False if it should be sent again: nobody was there, or could store it."""
         import http.client
         import json
         import ssl
+        import urllib.error
         import urllib.request
 
         try:
@@ -139,8 +184,14 @@ class _Reporter:
                 handlers.append(urllib.request.HTTPSHandler(context=trust))
             opener = urllib.request.build_opener(*handlers)
             opener.open(request, timeout=TIMEOUT_SECONDS).close()
-        except (OSError, ValueError, KeyError, http.client.HTTPException):
-            pass
+        except urllib.error.HTTPError as error:
+            error.close()
+            return error.code in REFUSED and error.code not in AGAIN
+        except (OSError, http.client.HTTPException):
+            return False
+        except (ValueError, KeyError):
+            return True  # no address, no token: nobody could ever take it
+        return True
 
 
 def _number(value: Any) -> float | None:

@@ -117,6 +117,44 @@ def test_two_ranks_report_and_the_same_processes_report_again_after_a_kill_of_th
     assert re.search(r"100 %, loss=0.25 +jobset completed successfully", trainwright("get"))
 
 
+def test_reports_and_lines_of_an_outage_arrive_later_in_order(trainwright: CommandLine, tmp_path: Path) -> None:
+    """The control plane is away for some seconds; the training counts on, and nothing of what it says is lost."""
+    end = tmp_path / "end"
+    (tmp_path / "train.py").write_text(
+        textwrap.dedent(f"""
+        import pathlib, time
+        from trainwright import progress
+        step = 0
+        while not pathlib.Path({str(end)!r}).exists():
+            step += 1
+            print("step", step, flush=True)
+            progress(step, 1000)
+            time.sleep(1.1)
+        """)
+    )
+    trainwright("up", "--detach")
+    trainwright("run", "train.py", "--name", "patient", "--detach", cwd=tmp_path)
+
+    def steps() -> list[int]:
+        [run] = trainwright.parsed("runs", "-o", "json")
+        recorded = trainwright.parsed("runs", "describe", run["id"], "-o", "json")["metrics"]
+        return [int(report["metrics"]["step"]) for report in recorded]
+
+    eventually("it reports", steps, 30)
+    trainwright.kill_control_plane()
+    seen = steps()[-1]
+    time.sleep(6)  # the outage
+    assert steps()[-1] == seen
+    trainwright("up", "--detach")
+    eventually("what was kept, and what is new", lambda: steps()[-1] > seen + 7, 60)
+    end.touch()
+    trainwright("wait", "patient", "--timeout", "30s")
+    arrived = [step for step in steps() if step >= seen]
+    assert arrived == list(range(seen, arrived[-1] + 1)), "each of them, once and in order"
+    lines = [line.rpartition("step ")[2] for line in trainwright("logs", "patient").splitlines() if "step " in line]
+    assert lines == [str(number) for number in range(1, int(lines[-1]) + 1)]
+
+
 def test_a_token_of_another_job_is_refused(shared: CommandLine, tmp_path: Path) -> None:
     stolen = tmp_path / "token"
     body = f"""

@@ -33,6 +33,10 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.reports: list[dict[str, Any]] = []
         self.tokens: list[str | None] = []
+        self.is_away = False
+        """Whether it cannot store reports, as while the API server is away."""
+        self.code = 200
+        self.refused = 0
 
     @property
     def last(self) -> dict[str, Any]:
@@ -48,6 +52,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        code = 500 if self.server.is_away else self.server.code
+        if code != 200:
+            self.server.refused += 1
+            self.send_response(code)
+            self.end_headers()
+            return
         self.server.tokens.append(self.headers["Authorization"])
         self.server.reports.append(body["trainerStatus"])
         self.send_response(200)
@@ -132,6 +142,62 @@ def test_only_the_first_rank_reports(server: Server, alone: Path) -> None:
     assert server.reports == []
     train(alone, code, address(server), RANK="0", JOB_COMPLETION_INDEX="3")
     assert server.last["progressPercentage"] == 50
+
+
+def test_reports_of_an_outage_are_kept_and_arrive_in_order(server: Server, alone: Path) -> None:
+    url = address(server)
+    server.is_away = True
+    code = """
+        import time
+        from pathlib import Path
+        from trainwright import progress
+        for step in range(1, 7):
+            progress(step, 8)
+            time.sleep(1.05)
+        Path("{back}").touch()
+        time.sleep(2)
+        progress(7, 8)
+        time.sleep(1.2)
+        progress(8, 8)
+    """.format(back=alone / "back")
+    watching = threading.Thread(target=_come_back, args=(server, alone / "back"), daemon=True)
+    watching.start()
+    train(alone, code, url)
+    assert server.refused >= 5
+    assert [report["progressPercentage"] for report in server.reports] == [12, 25, 37, 50, 62, 75, 87, 100]
+    times = [report["lastUpdatedTime"] for report in server.reports]
+    assert times == sorted(set(times)), "each with the time at which it was noted"
+
+
+def _come_back(server: Server, mark: Path) -> None:
+    eventually("the training has seen the outage", mark.exists, 30)
+    server.is_away = False
+
+
+def test_a_refused_report_is_not_sent_again(server: Server, alone: Path) -> None:
+    server.code = 422
+    train(alone, "import time; from trainwright import progress; progress(1, 2); time.sleep(2.5)", address(server))
+    assert server.refused == 1
+
+
+def test_an_outage_keeps_a_bounded_number_of_reports_evenly(server: Server, alone: Path) -> None:
+    printed = train(
+        alone,
+        """
+        from trainwright import _Reporter, MOST_KEPT
+        reporter = _Reporter("http://127.0.0.1:1")
+        for second in range(3600):
+            reporter._keep({"n": second})
+            assert len(reporter._kept) <= MOST_KEPT
+        kept = [report["n"] for _, report in reporter._kept]
+        gaps = {after - before for before, after in zip(kept, kept[1:])}
+        print(kept[0], kept[-1], len(kept) > MOST_KEPT // 3, kept == sorted(kept), max(gaps))
+        """,
+        None,
+    )
+    first, last, many, in_order, gap = printed.split()
+    assert (first, last, many, in_order) == ("0", "3599", "True", "True")
+    assert int(gap) <= 32
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,16 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kube.conftest import BuiltPrograms
 from kube.installation import Installation
 from kube.stories import base, create, jobsets, runtime, trainjob, until_state
 from trainwright.api.times import rfc3339
+from trainwright.embedded.workloads.autoscaler.decision import Seen, decide
+from trainwright.embedded.workloads.autoscaler.limits import Memory
+from trainwright.embedded.workloads.objects import ApiObject
 from trainwright.schema.jsonobject import Json
 from trainwright.testing.controlplane import RealControlPlane
 from trainwright.testing.embeddedplane import EmbeddedControlPlane
@@ -166,7 +170,7 @@ METRICS = {
 def autoscaler(plane: RealControlPlane) -> Iterator[None]:
     """kube-controller-manager's HorizontalPodAutoscaler controller, which looks every second."""
     if isinstance(plane, EmbeddedControlPlane):
-        pytest.skip("the local control plane has no HorizontalPodAutoscaler controller")
+        pytest.skip("the local autoscaler goes by what processes use, and these pods have none")
     plane.install_crds([METRICS])
     part = plane._part(
         "autoscaler",
@@ -216,3 +220,65 @@ def test_the_autoscaler_of_kubernetes_changes_the_nodes(plane: RealControlPlane,
     measure(plane, here, "10Mi")
     assert until_nodes(plane, here, 2) == first
     until_healthy(plane, here)
+
+
+def resource(name: str, **target: object) -> Json:
+    return {"type": "Resource", "resource": {"name": name, "target": target}}
+
+
+SITUATIONS: list[tuple[Json, str | None]] = [
+    (resource("memory", type="AverageValue", averageValue="100Mi"), None),
+    (resource("memory", type="AverageValue", averageValue="100Mi"), "104Mi"),
+    (resource("memory", type="AverageValue", averageValue="100M"), "95Mi"),
+    (resource("memory", type="AverageValue", averageValue="100Mi"), "900Mi"),
+    (resource("memory", type="AverageValue", averageValue="1Gi"), "1Mi"),
+    (resource("cpu", type="Utilization", averageUtilization=50), "1Mi"),
+    (resource("cpu", type="AverageValue", averageValue="95m"), "1Mi"),
+]
+"""A metric, and what each pod uses of memory; nobody measures where that is None. Each uses 100m of CPU."""
+
+
+@pytest.mark.usefixtures("autoscaler")
+def test_our_autoscaler_says_what_the_one_of_kubernetes_says(plane: RealControlPlane, here: str) -> None:
+    create(plane.admin, here, elastic(), trainjob("job", "it", "hang"))
+    until_nodes(plane, here, 2)
+    path = f"/apis/autoscaling/v2/namespaces/{here}/horizontalpodautoscalers"
+    target = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "job"}
+    for number, (metric, memory) in enumerate(SITUATIONS):
+        spec = {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 4, "metrics": [metric]}
+        plane.admin.create(path, {"metadata": {"name": f"it-{number}"}, "spec": spec})
+        rest = at_rest(plane, here, f"{path}/it-{number}", memory)
+        assert rest["ours"] == rest["theirs"], f"{metric}, {memory}"
+        plane.admin.delete(f"{path}/it-{number}")
+
+
+def at_rest(plane: RealControlPlane, namespace: str, path: str, memory: str | None) -> dict[str, Json]:
+    """What both say once the number of nodes has not changed for three looks."""
+    quiet, before = 0, (0, "")
+    end = time.monotonic() + SECONDS
+    while quiet < 3:
+        assert time.monotonic() < end, f"never at rest: {plane.admin.get(path)}"
+        if memory is not None:
+            measure(plane, namespace, memory)
+        time.sleep(1.2)  # the real one looks every second
+        scaler, scale = plane.admin.get(path), plane.admin.get(f"{base(namespace)}/trainjobs/job/scale")
+        replicas, conditions = scale["spec"]["replicas"], scaler["status"].get("conditions") or []
+        present = len(pods(plane, namespace)) == replicas == scale["status"]["replicas"]
+        state = (replicas, json.dumps(shown(scaler["status"])))
+        quiet = quiet + 1 if present and conditions and state == before else 0
+        before = state
+    listed = plane.admin.items(f"/api/v1/namespaces/{namespace}/pods")
+    metrics = plane.admin.items(f"/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods") if memory else []
+    seen = Seen(replicas, [msgspec.convert(pod, ApiObject) for pod in listed], metrics)
+    # A fresh one, as after kube-controller-manager's second without a higher recommendation.
+    fresh = msgspec.convert({**scaler, "status": {}}, ApiObject)
+    now = time.time()
+    begun = Memory().begun(1, now - 1000)
+    return {"ours": shown(decide(fresh, seen, begun, now).status), "theirs": shown(scaler["status"])}
+
+
+def shown(status: Json) -> Json:
+    """What a status says, without times; in any order."""
+    conditions = {it["type"]: (it["status"], it["reason"], it["message"]) for it in status.get("conditions") or ()}
+    counts = {name: status.get(name) or 0 for name in ("currentReplicas", "desiredReplicas")}
+    return {**counts, "metrics": status.get("currentMetrics") or [], "conditions": conditions}

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,9 @@ spec:
     torch:
       elasticPolicy:
         minNodes: 2
-        maxNodes: 4
+        maxNodes: {most}
         maxRestarts: {restarts}
+        metrics: {metrics}
   template:
     spec:
       replicatedJobs:
@@ -64,10 +66,19 @@ spec:
 class Training:
     """One elastic TrainJob that writes what it does into a directory."""
 
-    def __init__(self, trainwright: CommandLine, home: Path, command: list[str], restarts: int = 10) -> None:
+    def __init__(
+        self,
+        trainwright: CommandLine,
+        home: Path,
+        command: list[str],
+        restarts: int = 10,
+        most: int = 4,
+        metrics: Sequence[dict[str, Any]] = (),
+    ) -> None:
         self.trainwright, self.home = trainwright, home
         home.mkdir()
-        (home / "job.yaml").write_text(RUNTIME.format(command=json.dumps(command), restarts=restarts))
+        text = RUNTIME.format(command=json.dumps(command), restarts=restarts, most=most, metrics=json.dumps([*metrics]))
+        (home / "job.yaml").write_text(text)
         trainwright("up", "--detach", env=environment(""))
         trainwright("run", str(home / "job.yaml"), "--detach")
 
@@ -195,3 +206,23 @@ def test_a_script_that_always_fails_ends_the_job_and_says_why(trainwright: Comma
     trainwright("wait", "grow", "--timeout", "200s", code=1, seconds=220)
     assert time.monotonic() - began < 100
     assert "no such column" in trainwright("why", "grow")
+
+
+@pytest.mark.timeout(400)
+def test_the_local_autoscaler_adds_a_node_while_a_model_trains(trainwright: CommandLine, tmp_path: Path) -> None:
+    home = tmp_path / "work"
+    target = {"type": "AverageValue", "averageValue": "20Mi"}  # which every torchrun is above
+    metric = {"type": "Resource", "resource": {"name": "memory", "target": target}}
+    command = ["torchrun", str(SCRIPTS / "elastic_line.py"), str(home)]
+    training = Training(trainwright, home, command, most=3, metrics=[metric])
+    eventually("two nodes run", lambda: len(training.pods()) >= 2, SECONDS)
+    before = training.pods()
+    training.trains_on(3)
+    pods = training.pods()
+    assert {index: pods[index] for index in ("0", "1")} == {index: before[index] for index in ("0", "1")}
+    assert training.job["spec"]["trainer"]["numNodes"] == 3
+    first = training.steps[0]["loss"]
+    eventually("it has learned", lambda: training.steps[-1]["loss"] < first / 2, SECONDS)
+    (home / "enough").touch()
+    assert "Complete" in trainwright("wait", "grow", "--timeout", "100s", seconds=120)
+    training.check_steps()

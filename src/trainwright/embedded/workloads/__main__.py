@@ -1,9 +1,9 @@
 """The workload controllers against any API server: `python -m trainwright.embedded.workloads --kubeconfig FILE`.
 
-`--only jobset` (or job, scheduler, serviceaccounts; may be repeated) leaves the others to somebody else, such as
-kube-controller-manager. With `--webhook-port`, `--tls-cert` and `--tls-key` JobSet's admission webhooks are served on
-loopback, on JobSet's paths; somebody else registers them. `ready` on standard output says that everything has been
-listed. `trainwright up` is the way for users; this is for tests and for looking at one controller by itself.
+`--only jobset` (or job, scheduler, serviceaccounts, autoscaler; may be repeated) leaves the others to somebody else,
+such as kube-controller-manager. With `--webhook-port`, `--tls-cert` and `--tls-key` JobSet's admission webhooks are
+served on loopback, on JobSet's paths; somebody else registers them. `ready` on standard output says that everything has
+been listed. `trainwright up` is the way for users; this is for tests and for looking at one controller by itself.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from trainwright.api.resources import (
+    HORIZONTAL_POD_AUTOSCALERS,
     JOB_SETS,
     JOBS,
     KUBERNETES_POD_GROUPS,
@@ -21,6 +22,7 @@ from trainwright.api.resources import (
 )
 from trainwright.client import Client
 from trainwright.controlloop import Clock, Controller, Source, SystemClock
+from trainwright.embedded.workloads.autoscaler.controller import Autoscalers
 from trainwright.embedded.workloads.features import DEFAULTS, Features
 from trainwright.embedded.workloads.job.controller import JobController
 from trainwright.embedded.workloads.job.orphans import OrphanedPods
@@ -30,7 +32,7 @@ from trainwright.embedded.workloads.scheduler import gangs
 from trainwright.embedded.workloads.scheduler.controller import Scheduler, node_and_waiting
 from trainwright.embedded.workloads.serviceaccounts import DefaultServiceAccounts
 
-NAMES = ("jobset", "job", "scheduler", "serviceaccounts")
+NAMES = ("jobset", "job", "scheduler", "serviceaccounts", "autoscaler")
 
 
 def workload_controllers(
@@ -40,7 +42,9 @@ def workload_controllers(
     only: Collection[str] | None = None,
     gates: Features = DEFAULTS,
 ) -> list[Controller]:
-    """The controllers for JobSets, Jobs, scheduling and default service accounts, or those of `only` (`NAMES`)."""
+    """The controllers for JobSets, Jobs, scheduling, default service accounts and autoscaling, or those of `only`
+    (`NAMES`).
+    """
     clock = clock or SystemClock()
     by_owner = {"controller": controlled_by_uid}
     job_sets = Source(JOB_SETS, ApiObject)
@@ -49,6 +53,7 @@ def workload_controllers(
     nodes = Source(NODES, ApiObject)
     namespaces = Source(NAMESPACES, ApiObject)
     accounts = Source(SERVICE_ACCOUNTS, ApiObject)
+    autoscalers = Source(HORIZONTAL_POD_AUTOSCALERS, ApiObject)
     groups = {
         gangs.COSCHEDULING: Source(POD_GROUPS, ApiObject),
         gangs.VOLCANO: Source(VOLCANO_POD_GROUPS, ApiObject),
@@ -61,5 +66,6 @@ def workload_controllers(
         ("job", OrphanedPods(client, jobs, pods, clock).controller),
         ("scheduler", Scheduler(client, pods, nodes, groups, namespaces, clock).controller),
         ("serviceaccounts", DefaultServiceAccounts(client, namespaces, accounts, clock).controller),
+        ("autoscaler", Autoscalers(client, autoscalers, pods, clock).controller),
     ]
     return [make() for name, make in made if not only or name in only]

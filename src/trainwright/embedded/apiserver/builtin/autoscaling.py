@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers, which are stored and shown; this server does not scale by them."""
+"""HorizontalPodAutoscalers, which are stored and shown here; `embedded.workloads` scales by them."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ import pytest
 from apiserver_process import ApiServerProcess
 from trainwright.api.resources import JOB_SETS, NAMESPACES, TRAIN_JOBS
 from trainwright.client.requests import Request
-from trainwright.testing.faults import NoServer, Rule
+from trainwright.testing.faults import NoServer, Respond, Rule
 from trainwright.testing.operators import OperatorInThread
 from trainwright.testing.plans.stage import Stage
 from trainwright.testing.plans.workloads import Player, cluster_runtime, train_job
@@ -43,11 +43,23 @@ class Away(Rule):
         return self.is_away
 
 
+class Unread(Rule):
+    """A kube-apiserver that has just started forbids everything until it has read its roles."""
+
+    def __init__(self) -> None:
+        super().__init__(Respond(403, "cannot watch"))
+        self.is_on = False
+
+    def hits(self, request: Request) -> bool:
+        return self.is_on
+
+
 @pytest.mark.parametrize("seconds", [10.0, 60.0, 600.0])
-async def test_the_operator_goes_on_within_seconds_of_the_servers_return(seconds: float) -> None:
-    away = Away()
+@pytest.mark.parametrize("unread_seconds", [0.0, 1.5])
+async def test_the_operator_goes_on_within_seconds_of_the_servers_return(seconds: float, unread_seconds: float) -> None:
+    away, unread = Away(), Unread()
     stage = Stage()
-    await stage.begin((), [away])
+    await stage.begin((), [away, unread])
     async with stage:
         player = Player(stage)
         await player.create(NAMESPACES, {"metadata": {"name": stage.namespace}})
@@ -60,7 +72,9 @@ async def test_the_operator_goes_on_within_seconds_of_the_servers_return(seconds
         await stage.wait(seconds)
         assert player.find(JOB_SETS, "meanwhile") is None
         tried = away.seen
-        away.is_away = False
+        away.is_away, unread.is_on = False, bool(unread_seconds)
+        await stage.wait(unread_seconds)
+        unread.is_on = False
         returned = stage.clock.now()
         await stage.until("the job's JobSet", lambda: player.find(JOB_SETS, "meanwhile") is not None)
         took = stage.clock.now() - returned

@@ -39,6 +39,7 @@ class Informer:
         self._told: str | None = None  # the last failure that was logged: each is logged once
         self._outage = Outage.of(client)
         self._unreachable = False  # the last request found no server
+        self._away = False  # nobody answered the last request
         self._expired = False  # the last failure was a version that is too old
         self._forbidden = False  # the last request was forbidden; a watch that opens shows that this is over
 
@@ -140,11 +141,12 @@ class Informer:
         return self._source.thin(thing) if self._source.thin else thing
 
     def _is_reached(self) -> None:
-        self._unreachable = False
+        self._unreachable = self._away = False
         self._outage.over()
 
     def _failure(self, error: ClientError) -> watching.Input:
         self._unreachable = isinstance(error, Unreachable)
+        was_away, self._away = self._away, is_away(error)
         self._expired = isinstance(error, ExpiredError)
         if isinstance(error, ExpiredError):
             return watching.Expired()
@@ -156,7 +158,7 @@ class Informer:
         if self._forbidden or isinstance(error, DecodeError):  # these do not pass by themselves
             self._source.troubled(str(error))
         retry_after = error.retry_after if isinstance(error, ApiError) else None
-        return watching.Failed(retry_after or 0.0, away=is_away(error))
+        return watching.Failed(retry_after or 0.0, away=self._away, back=was_away and not self._away)
 
     def _tell(self, level: int, what: str) -> None:
         if what != self._told:

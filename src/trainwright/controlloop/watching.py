@@ -81,6 +81,10 @@ class Failed(msgspec.Struct, frozen=True):
     retry_after: float = 0.0
     away: bool = False
     """Nobody answered: there is no load to spare, and who comes back wants to be seen soon."""
+    back: bool = False
+    """Somebody answered, for the first time since nobody did: what failed before was an outage, and does not count. A
+    kube-apiserver that has just started forbids everything until it has read its roles.
+    """
 
 
 Input = Listed | Happened | Steady | Ended | Elapsed | Expired | Absent | Failed
@@ -96,7 +100,8 @@ def step(state: State, happened: Input, jitter: Jitter) -> State:
             return Pause(_pause(failures, jitter), List(failures + 1)) if failures else List(1)
         case (List(failures), Failed(away=True)):
             return Pause(min(AWAY_PAUSE, _pause(failures, jitter)), List(failures + 1))
-        case (List(failures), Failed(retry_after)):
+        case (List(failures), Failed(retry_after, back=back)):
+            failures = 0 if back else failures
             return Pause(max(retry_after, _pause(failures, jitter)), List(failures + 1))
         case (List() | Watch(), Absent()):
             return Pause(ABSENT_PAUSE * (1 + 0.2 * jitter()), List(), absent=True)
@@ -114,7 +119,8 @@ def step(state: State, happened: Input, jitter: Jitter) -> State:
             return Pause(_pause(failures, jitter), Watch(version, failures + 1))
         case (Watch(version, failures), Failed(away=True)):
             return Pause(min(AWAY_PAUSE, _pause(failures, jitter)), Watch(version, failures + 1))
-        case (Watch(version, failures), Failed(retry_after)):
+        case (Watch(version, failures), Failed(retry_after, back=back)):
+            failures = 0 if back else failures
             return Pause(max(retry_after, _pause(failures, jitter)), Watch(version, failures + 1))
         case (Pause(), Elapsed()):
             return state.then

@@ -343,15 +343,19 @@ def _target(obj: Json) -> str:
 
 
 def _metric_targets(obj: Json) -> str:
-    """The target of each metric. Nobody measures here, so the present value is always unknown."""
+    """What each metric is, and what it should be."""
+    measured = _status(obj).get("currentMetrics") or []
     shown = []
-    for metric in _spec(obj).get("metrics") or ():
+    for index, metric in enumerate(_spec(obj).get("metrics") or ()):
         resource = metric.get("resource") or {}
         target = resource.get("target") or {}
+        now = ((measured[index] if index < len(measured) else {}).get("resource") or {}).get("current") or {}
         if "averageUtilization" in target:
-            shown.append(f"{resource.get('name')}: <unknown>/{target['averageUtilization']}%")
+            percent = now.get("averageUtilization")
+            value = "<unknown>" if percent is None else f"{percent}%"
+            shown.append(f"{resource.get('name')}: {value}/{target['averageUtilization']}%")
         elif "averageValue" in target:
-            shown.append(f"{resource.get('name')}: <unknown>/{target['averageValue']}")
+            shown.append(f"{resource.get('name')}: {now.get('averageValue', '<unknown>')}/{target['averageValue']}")
         else:
             shown.append("<unknown>")
     return ", ".join(shown) or "<none>"

@@ -176,18 +176,15 @@ def _parent(pid: int) -> int:
     return int(status.partition("PPid:")[2].split()[0])
 
 
-def plain_job(name: str, script: str, nodes: int = 1, **spec: object) -> str:
-    """A TrainJob whose nodes each run a Python script, with a runtime of its own that knows no framework."""
-    body = textwrap.indent(textwrap.dedent(script).strip(), " " * 8)
-    more = "".join(f"  {key}: {value}\n" for key, value in spec.items())
+def runtime(name: str, policy: Mapping[str, object]) -> str:
+    """A TrainingRuntime with this `mlPolicy`, whose pods are not tried again."""
     return f"""\
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainingRuntime
 metadata:
-  name: {name}-runtime
+  name: {name}
 spec:
-  mlPolicy:
-    numNodes: 1
+  mlPolicy: {json.dumps(policy)}
   template:
     spec:
       replicatedJobs:
@@ -203,7 +200,15 @@ spec:
                   restartPolicy: Never
                   containers:
                     - name: node
-                      image: python
+                      image: python"""
+
+
+def plain_job(name: str, script: str, nodes: int = 1, **spec: object) -> str:
+    """A TrainJob whose nodes each run a Python script, with a runtime of its own that knows no framework."""
+    body = textwrap.indent(textwrap.dedent(script).strip(), " " * 8)
+    more = "".join(f"  {key}: {value}\n" for key, value in spec.items())
+    return f"""\
+{runtime(f"{name}-runtime", {"numNodes": 1})}
 ---
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob

@@ -13,41 +13,13 @@ from typing import Any
 
 import pytest
 
-from commandline import CommandLine
+from commandline import CommandLine, runtime
 from training.frameworks import SCRIPTS, environment
 from waiting import eventually
 
 EVERY = 5
 SECONDS = 120.0
-RUNTIME = """\
-apiVersion: trainer.kubeflow.org/v1alpha1
-kind: TrainingRuntime
-metadata:
-  name: torch-elastic
-spec:
-  mlPolicy:
-    torch:
-      elasticPolicy:
-        minNodes: 2
-        maxNodes: {most}
-        maxRestarts: {restarts}
-        metrics: {metrics}
-  template:
-    spec:
-      replicatedJobs:
-        - name: node
-          template:
-            metadata:
-              labels:
-                trainer.kubeflow.org/trainjob-ancestor-step: trainer
-            spec:
-              backoffLimit: 0
-              template:
-                spec:
-                  restartPolicy: Never
-                  containers:
-                    - name: node
-                      image: unused
+JOB = """\
 ---
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
@@ -77,8 +49,9 @@ class Training:
     ) -> None:
         self.trainwright, self.home = trainwright, home
         home.mkdir()
-        text = RUNTIME.format(command=json.dumps(command), restarts=restarts, most=most, metrics=json.dumps([*metrics]))
-        (home / "job.yaml").write_text(text)
+        elastic = {"minNodes": 2, "maxNodes": most, "maxRestarts": restarts, "metrics": [*metrics]}
+        job = JOB.format(command=json.dumps(command))
+        (home / "job.yaml").write_text(f"{runtime('torch-elastic', {'torch': {'elasticPolicy': elastic}})}\n{job}")
         trainwright("up", "--detach", env=environment(""))
         trainwright("run", str(home / "job.yaml"), "--detach")
 

@@ -6,7 +6,6 @@ import socket
 import ssl
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Self
 
 from trainwright.client.credentials import StaticCredentials
 from trainwright.client.kubeconfig import Connection
@@ -21,8 +20,8 @@ SHUTDOWN_SECONDS = 0.2
 """Streams never end by themselves."""
 
 
-class Page:
-    """A site, its listening socket and its viewers."""
+class Page(Server):
+    """The server of a site. At its end, its viewers are closed."""
 
     def __init__(
         self,
@@ -31,22 +30,14 @@ class Page:
         viewers: Callable[[], Iterable[Viewer]],
         tls: ssl.SSLContext | None = None,
     ) -> None:
+        super().__init__(site, where, tls, shutdown_seconds=SHUTDOWN_SECONDS)
         self.site = site
-        self._server = Server(site, where, tls, shutdown_seconds=SHUTDOWN_SECONDS)
         self._viewers = viewers
-
-    @property
-    def port(self) -> int:
-        return self._server.port
-
-    async def __aenter__(self) -> Self:
-        await self._server.__aenter__()
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._server.__aexit__(kind, error, trace)
+        await super().__aexit__(kind, error, trace)
         for viewer in self._viewers():
             await viewer.close()
 

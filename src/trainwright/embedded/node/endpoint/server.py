@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import asdict
-from types import TracebackType
 from urllib.parse import parse_qsl, unquote
 
 from trainwright.api.times import rfc3339_nano, seconds_of
@@ -71,7 +70,7 @@ def _is_true(query: Mapping[str, str], name: str) -> bool:
     return query.get(name, "").lower() in ("1", "t", "true")
 
 
-class NodeServer:
+class NodeServer(Server):
     """Serves on loopback, at `port`, from `async with` on."""
 
     def __init__(
@@ -87,22 +86,9 @@ class NodeServer:
         self._streams = StreamServer(find)
         self._meter = Meter(keepers)
         self._token = token.encode()
-        self._server = Server(self._answer, (host, 0), tls, shutdown_seconds=1.0)
+        super().__init__(self.answer, (host, 0), tls, shutdown_seconds=1.0)
 
-    @property
-    def port(self) -> int:
-        return self._server.port
-
-    async def __aenter__(self) -> NodeServer:
-        await self._server.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._server.__aexit__(kind, error, trace)
-
-    async def _answer(self, request: Request) -> Response | StreamedResponse | UpgradedResponse:
+    async def answer(self, request: Request) -> Response | StreamedResponse | UpgradedResponse:
         shown = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if not hmac.compare_digest(shown.encode(errors="replace"), self._token):
             return text("Unauthorized\n", 401)

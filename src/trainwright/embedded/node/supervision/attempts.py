@@ -12,6 +12,7 @@ import os
 import selectors
 import signal
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -39,15 +40,35 @@ class Inside(Protocol):
     def execute(self, argv: list[str], streams: Streams, report: int) -> Execution: ...
 
 
-class Attempt(Protocol):
+class Attempt(ABC):
     """A handler that is running. Its callback is called once, when it has ended or `expire` has ended it."""
 
-    began: float
-    expires: float
+    def __init__(
+        self,
+        handler: HandlerToRun,
+        seconds: float,
+        selector: selectors.BaseSelector,
+        done: Callable[[Outcome], None],
+        now: float,
+    ) -> None:
+        self.began = now
+        self.expires = now + seconds
+        self._handler = handler
+        self._selector = selector
+        self._done = done
 
-    def child_ended(self, pid: int) -> None: ...
-    def expire(self) -> None: ...
-    def cancel(self) -> None: ...
+    @abstractmethod
+    def child_ended(self, pid: int) -> None:
+        """A child of the supervisor has been reaped: its pid is no longer ours."""
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """Ends it without an outcome."""
+
+    def expire(self) -> None:
+        """Its time is over."""
+        self.cancel()
+        self._done(Outcome(False, checks.timed_out(self._handler, self.expires - self.began)))
 
 
 def begin(
@@ -65,7 +86,7 @@ def begin(
     return Check(handler, seconds, selector, done, now=now)
 
 
-class Command:
+class Command(Attempt):
     """A command in the container. Its output, cut short, is the message if it fails."""
 
     def __init__(
@@ -78,11 +99,7 @@ class Command:
         container: Inside,
         now: float,
     ) -> None:
-        self.began = now
-        self.expires = now + seconds
-        self._handler = handler
-        self._selector = selector
-        self._done = done
+        super().__init__(handler, seconds, selector, done, now)
         self._said = {"report": b"", "output": b""}
         report, report_end = os.pipe()
         output, output_end = os.pipe()
@@ -137,17 +154,13 @@ class Command:
     def child_ended(self, pid: int) -> None:
         """Nothing to do: the container knows its commands."""
 
-    def expire(self) -> None:
-        self.cancel()
-        self._done(Outcome(False, checks.timed_out(self._handler, self.expires - self.began)))
-
     def cancel(self) -> None:
         for name in list(self._open):
             self._close(name)
         self._execution.kill()
 
 
-class Check:
+class Check(Attempt):
     """A check over the network, or a sleep, in a process beside the container."""
 
     def __init__(
@@ -159,11 +172,7 @@ class Check:
         *,
         now: float,
     ) -> None:
-        self.began = now
-        self.expires = now + seconds
-        self._handler = handler
-        self._selector = selector
-        self._done = done
+        super().__init__(handler, seconds, selector, done, now)
         self._said = b""
         self._is_closed = False
         self._report, writer = os.pipe()
@@ -203,17 +212,10 @@ class Check:
         os.close(self._report)
 
     def child_ended(self, pid: int) -> None:
-        """The process has been reaped: its pid is no longer ours."""
         if pid == self._pid:
             self._pid = None
 
-    def expire(self) -> None:
-        """Its time is over."""
-        self.cancel()
-        self._done(Outcome(False, checks.timed_out(self._handler, self.expires - self.began)))
-
     def cancel(self) -> None:
-        """Ends it without an outcome."""
         self._close()
         if self._pid is not None:
             os.kill(self._pid, signal.SIGKILL)

@@ -162,34 +162,63 @@ test-long: test-takeover-long
 test-takeover-long: setup
 	TRAINWRIGHT_REFERENCES=2.1,2.2 $(PYTEST) -rP --timeout 600 tests/cluster/test_takeover.py
 
-test-long: setup-torch ## the long counts: hundreds of kills, full fuzzing
-	TRAINWRIGHT_KILL_ROUNDS=500 TRAINWRIGHT_FUZZ=10 $(PYTEST) -rP --timeout 3600 tests/embedded/apiserver
-	TRAINWRIGHT_RUNS=100 $(PYTEST) tests/embedded/test_many_runs.py
-	TRAINWRIGHT_HISTORIES=200 TRAINWRIGHT_TRANSITIONS=2000 TRAINWRIGHT_WATCH_HISTORIES=10000 TRAINWRIGHT_SCHEMA_SHARE=1 \
-	    TRAINWRIGHT_CROWD=5000 TRAINWRIGHT_CHURN=3600 TRAINWRIGHT_OUTAGE_SECONDS=60 $(PYTEST) -rP --timeout 7200 tests/laws
-	TRAINWRIGHT_REVIEWS=1500 $(PYTEST) -rP tests/unit/operator/admission/test_admission_load.py
-	TRAINWRIGHT_PLANE_KILLS=50 $(PYTEST) -rP tests/embedded/test_survival.py
-	TRAINWRIGHT_STARTERS=1 $(PYTEST) tests/training/test_starters.py
-	TRAINWRIGHT_KUEUE=0.19 $(PYTEST) -rP --timeout 600 tests/cluster/test_kueue.py
-	$(MAKE) test-workloads
-	$(MAKE) test-kills
-	$(MAKE) test-load
+.PHONY: test-long-store test-long-runs test-long-laws test-long-admission test-long-survival test-long-starters test-long-kueue
+test-long: test-long-store test-long-runs test-long-laws test-long-admission test-long-survival test-long-starters test-long-kueue test-workloads test-kills test-load ## all the long counts, hours; its parts are targets of their own
 
-.PHONY: test-kills test-load
+test-long-store: setup ## 500 kills of the API server's store, full fuzzing
+	TRAINWRIGHT_KILL_ROUNDS=500 TRAINWRIGHT_FUZZ=10 $(PYTEST) -rP --timeout 3600 $(OPTIONS) tests/embedded/apiserver
+
+test-long-runs: setup-torch ## 100 runs whose commands, pods and control planes are killed
+	TRAINWRIGHT_RUNS=100 $(PYTEST) $(OPTIONS) tests/embedded/test_many_runs.py
+
+test-long-laws: setup ## 10,000 watch histories, every property of the schemas, 5,000 jobs of one tenant, 3,600 that come and go
+	TRAINWRIGHT_HISTORIES=200 TRAINWRIGHT_TRANSITIONS=2000 TRAINWRIGHT_WATCH_HISTORIES=10000 TRAINWRIGHT_SCHEMA_SHARE=1 \
+	    TRAINWRIGHT_CROWD=5000 TRAINWRIGHT_CHURN=3600 TRAINWRIGHT_OUTAGE_SECONDS=60 $(PYTEST) -rP --timeout 7200 $(OPTIONS) tests/laws
+
+test-long-admission: setup ## 1,500 admission reviews at 50 a second; wants the machine for itself
+	TRAINWRIGHT_REVIEWS=1500 $(PYTEST) -rP $(OPTIONS) tests/unit/operator/admission/test_admission_load.py
+
+test-long-survival: setup-torch ## 50 kills of the local control plane under a training
+	TRAINWRIGHT_PLANE_KILLS=50 $(PYTEST) -rP $(OPTIONS) tests/embedded/test_survival.py
+
+test-long-starters: setup-torch ## every text of `trainwright init` trains
+	TRAINWRIGHT_STARTERS=1 $(PYTEST) $(OPTIONS) tests/training/test_starters.py
+
+test-long-kueue: setup ## the story with Kueue again, with Kueue 0.19
+	TRAINWRIGHT_KUEUE=0.19 $(PYTEST) -rP --timeout 600 $(OPTIONS) tests/cluster/test_kueue.py
+
+.PHONY: test-load test-kills test-kills-operator test-kills-faults test-kills-lifecycle test-kills-fuzz test-kills-outages
 test-load: setup ## 10,000 TrainJobs on a real control plane: created at 400/s, at rest, found again
 	@$(KUBE_PROGRAMS) >/dev/null
 	TRAINWRIGHT_LOAD=10000 $(PYTEST) -rP --timeout 7200 $(OPTIONS) tests/kube/test_operator_load.py
 
-test-kills: setup ## hundreds of kills, freezes and restarts on a real control plane; takes hours
+test-kills: test-kills-operator test-kills-faults test-kills-lifecycle test-kills-fuzz test-kills-outages ## hundreds of kills, freezes and restarts on a real control plane; its parts are targets of their own
+
+test-kills-operator: setup ## the operator killed at every place, kube-apiserver 20 times
 	@$(KUBE_PROGRAMS) >/dev/null
-	TRAINWRIGHT_SIGKILLS=0 TRAINWRIGHT_SERVER_KILLS=20 TRAINWRIGHT_FREEZES=50 TRAINWRIGHT_RESTARTS=120 TRAINWRIGHT_NAMESPACE_JOBS=500 \
-	    TRAINWRIGHT_FUZZ=10 TRAINWRIGHT_OUTAGES=long $(PYTEST) -rP --timeout 7200 $(OPTIONS) tests/kube/test_kills.py \
-	    tests/kube/test_operator_faults.py tests/kube/test_outages.py tests/kube/test_operator_lifecycle.py tests/kube/test_fuzz_compare.py
+	TRAINWRIGHT_SIGKILLS=0 TRAINWRIGHT_SERVER_KILLS=20 $(PYTEST) -rP --timeout 7200 $(OPTIONS) tests/kube/test_kills.py
+
+test-kills-faults: setup ## 50 freezes of a leader, 120 restarts
+	@$(KUBE_PROGRAMS) >/dev/null
+	TRAINWRIGHT_FREEZES=50 TRAINWRIGHT_RESTARTS=120 $(PYTEST) -rP --timeout 7200 $(OPTIONS) tests/kube/test_operator_faults.py
+
+test-kills-lifecycle: setup ## a namespace with 500 TrainJobs is deleted
+	@$(KUBE_PROGRAMS) >/dev/null
+	TRAINWRIGHT_NAMESPACE_JOBS=500 $(PYTEST) -rP --timeout 7200 $(OPTIONS) tests/kube/test_operator_lifecycle.py
+
+test-kills-fuzz: setup ## random requests to kube-apiserver and to ours, ten times as many
+	@$(KUBE_PROGRAMS) >/dev/null
+	TRAINWRIGHT_FUZZ=10 $(PYTEST) -rP --timeout 7200 $(OPTIONS) tests/kube/test_fuzz_compare.py
+
+test-kills-outages: setup ## thirty outages of the API server, the operator, nodes and the network
+	@$(KUBE_PROGRAMS) >/dev/null
+	TRAINWRIGHT_OUTAGES=long $(PYTEST) -rP --timeout 7200 $(OPTIONS) tests/kube/test_outages.py
 
 test-workloads: setup ## JobSet, Job and scheduler beside the real ones, all of it; `make test-kube` runs a tenth
 	@$(KUBE_PROGRAMS) >/dev/null
-	TRAINWRIGHT_LIVES=120 TRAINWRIGHT_SITUATIONS=300 TRAINWRIGHT_JOBS=140 TRAINWRIGHT_MORE_JOBS=3 $(PYTEST) -rP \
-	    --timeout 3600 $(OPTIONS) tests/jobsetadmission tests/kube/test_jobset_specs.py \
+	TRAINWRIGHT_CRASHES=all TRAINWRIGHT_LIVES=120 TRAINWRIGHT_MORE_LIVES=3 TRAINWRIGHT_SITUATIONS=300 TRAINWRIGHT_JOBS=140 \
+	    TRAINWRIGHT_MORE_JOBS=3 $(PYTEST) -rP --timeout 3600 $(OPTIONS) tests/unit/embedded/workloads \
+	    tests/jobsetadmission tests/kube/test_jobset_specs.py \
 	    tests/kube/test_jobset_admission_live.py tests/kube/test_jobsets_compare.py tests/kube/test_jobs_compare.py \
 	    tests/kube/test_podgroups_compare.py tests/kube/test_scheduling_compare.py
 

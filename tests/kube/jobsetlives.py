@@ -1,23 +1,27 @@
 """Lives of JobSets: seeded JobSets, and what happens to their Jobs step by step, played on any API server.
 
-In: a REST client and how many. Out: after each step the state that users see, with uids masked. No Job controller runs:
-the steps write what one would write into Jobs, so that only the JobSet controller is compared.
+In: a REST client and seeds. Out: after each step the state that users see, with uids masked. `Lives` has no Job
+controller: its steps write what one would write into Jobs, so that only the JobSet controller is compared. `PodLives`
+has one, and its steps are what happens to pods.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from random import Random
 from typing import Any
 
 from jobsetadmission.cases import job_set, replicated
+from kube.podacts import PodActs
 from trainwright.api.times import rfc3339
 from trainwright.schema.jsonobject import Json
 from trainwright.testing.rest import Refused, Rest
 
 STEPS = 4
-SETTLED_SECONDS = 2.5
-LONGEST_SECONDS = 60.0
+POD_STEPS = 5
+COUNTS = ("active", "ready", "succeeded", "failed", "completedIndexes")
 REASONS = ("BackoffLimitExceeded", "DeadlineExceeded", "PodFailurePolicy")
 
 
@@ -45,7 +49,36 @@ def life(seed: int) -> Json:
         spec["suspend"] = True
     if rng.random() < 0.2:
         spec["network"] = {"enableDNSHostnames": rng.random() < 0.5, "subdomain": "net"}
+    _add_more(Random(f"more of {seed}"), spec, jobs)
     return job_set(*jobs, **spec)
+
+
+def _add_more(rng: Random, spec: Json, jobs: list[Json]) -> None:
+    leading = [job["name"] for job in jobs if "completions" in job["template"]["spec"]]
+    if leading and rng.random() < 0.3:
+        spec["coordinator"] = {"replicatedJob": rng.choice(leading), "jobIndex": 0, "podIndex": 0}
+    if rng.random() < 0.2:
+        spec["ttlSecondsAfterFinished"] = rng.randint(0, 1)
+    if rng.random() < 0.05:
+        spec["managedBy"] = "example.com/another"
+    if rng.random() < 0.2:
+        spec["annotations"] = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "zone"}
+    if rng.random() < 0.3:
+        spec.setdefault("network", {})["publishNotReadyAddresses"] = rng.random() < 0.5
+
+
+def life_of_pods(seed: int) -> Json:
+    """The same with Jobs that soon give up. Without exclusive placement, which needs nodes."""
+    made = life(seed)
+    made["metadata"].pop("annotations", None)
+    rng = Random(f"pods of {seed}")
+    for job in made["spec"]["replicatedJobs"]:
+        job["template"]["spec"]["backoffLimit"] = rng.randint(0, 1)
+        if rng.random() < 0.3:
+            rule = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}
+            job["template"]["spec"]["podFailurePolicy"] = {"rules": [rule]}
+            job["template"]["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+    return made
 
 
 def _policy(rng: Random, names: list[str]) -> Json:
@@ -67,67 +100,141 @@ def _policy(rng: Random, names: list[str]) -> Json:
 class Lives:
     """All lives on one server, each in a namespace of its own."""
 
-    def __init__(self, rest: Rest, count: int) -> None:
+    def __init__(self, rest: Rest, seeds: Iterable[int], prefix: str = "life") -> None:
         self._rest = rest
-        self._count = count
+        self._seeds = tuple(seeds)
+        self._prefix = prefix
 
     def begin(self) -> None:
-        for seed in range(self._count):
-            self._rest.create("/api/v1/namespaces", {"metadata": {"name": f"life-{seed}"}})
-            self._rest.create(f"{_job_sets(seed)}", life(seed))
+        for seed in self._seeds:
+            self._rest.create("/api/v1/namespaces", {"metadata": {"name": f"{self._prefix}-{seed}"}})
+            self._rest.create(self._job_sets(seed), self._made(seed))
+
+    def _made(self, seed: int) -> Json:
+        return life(seed)
 
     def step(self, number: int) -> None:
         """What happens next to each JobSet, chosen by its seed and by the names of its Jobs."""
-        for seed in range(self._count):
+        all_jobs = self._by_seed("/apis/batch/v1/jobs")
+        for seed in self._seeds:
             rng = Random(seed * 1000 + number)
-            jobs = sorted(self._rest.items(_jobs(seed)), key=lambda job: str(job["metadata"]["name"]))
+            jobs = sorted(all_jobs.get(seed, ()), key=lambda job: str(job["metadata"]["name"]))
             open_jobs = [job for job in jobs if not _has_ended(job) and "deletionTimestamp" not in job["metadata"]]
-            what = rng.choice(("ready", "ready", "complete", "complete", "fail", "suspend", "resume"))
+            what = rng.choice(("ready", "ready", "complete", "complete", "complete", "fail", "fail", *ANYWHERE))
             one = rng.random()
-            try:
-                if what in ("suspend", "resume"):
-                    self._rest.patch(f"{_job_sets(seed)}/js", {"spec": {"suspend": what == "suspend"}})
+            with _harmless():
+                if what in ANYWHERE:
+                    self._change(what, seed, open_jobs, rng)
                 elif open_jobs:
                     chosen = open_jobs if what == "ready" else [open_jobs[int(one * len(open_jobs))]]
                     for job in chosen:
-                        path = f"{_jobs(seed)}/{job['metadata']['name']}/status"
+                        path = f"{self._jobs(seed)}/{job['metadata']['name']}/status"
                         self._rest.patch(path, {"status": _status(job, what, rng)})
-            except Refused as refused:
-                if refused.code not in (404, 409, 422):
-                    raise
 
-    def settled(self) -> dict[int, Json]:
-        """The states once they have not changed for a while."""
-        began = since = time.monotonic()
-        last: dict[int, Json] = {}
-        while time.monotonic() - since < SETTLED_SECONDS and time.monotonic() - began < LONGEST_SECONDS:
-            now = {seed: self._state(seed) for seed in range(self._count)}
-            if now != last:
-                last, since = now, time.monotonic()
-            time.sleep(0.2)
-        return last
+    def _change(self, what: str, seed: int, open_jobs: list[Json], rng: Random) -> None:
+        """What users do to a JobSet, or to a Job of it."""
+        path = f"{self._job_sets(seed)}/js"
+        if what == "delete":
+            self._rest.raw("DELETE", path, {"propagationPolicy": rng.choice(("Background", "Foreground"))})
+        elif what == "delete a job":
+            for job in open_jobs[:1]:
+                self._rest.raw(
+                    "DELETE", f"{self._jobs(seed)}/{job['metadata']['name']}", {"propagationPolicy": "Background"}
+                )
+        elif what == "change":
+            found = self._rest.find(path)
+            jobs = found["spec"]["replicatedJobs"] if found else []
+            for job in jobs:
+                job["template"]["spec"]["template"].setdefault("metadata", {})["annotations"] = {"changed": "yes"}
+            self._rest.patch(path, {"spec": {"suspend": False, "replicatedJobs": jobs}})
+        else:
+            self._rest.patch(path, {"spec": {"suspend": what == "suspend"}})
 
-    def _state(self, seed: int) -> Json:
-        found = self._rest.find(f"{_job_sets(seed)}/js") or {}
-        status = found.get("status") or {}
-        uid = (found.get("metadata") or {}).get("uid", "")
-        conditions = sorted((c["type"], c["status"], c["reason"], c["message"]) for c in status.get("conditions") or ())
-        services = self._rest.items(f"/api/v1/namespaces/life-{seed}/services")
-        return {
-            "conditions": conditions,
-            "counts": sorted(status.get("replicatedJobsStatus") or (), key=lambda each: str(each["name"])),
-            "rest": {key: status.get(key) for key in ("restarts", "restartsCountTowardsMax", "terminalState")},
-            "jobs": {job["metadata"]["name"]: _seen(job, uid) for job in self._rest.items(_jobs(seed))},
-            "services": [each["metadata"]["name"] for each in services],
-        }
+    def states(self) -> dict[int, Json]:
+        sets, jobs = self._by_seed(JOB_SETS), self._by_seed("/apis/batch/v1/jobs")
+        services, events = self._by_seed("/api/v1/services"), self._by_seed("/api/v1/events")
+        return {seed: _state(*(each.get(seed, []) for each in (sets, jobs, services, events))) for seed in self._seeds}
+
+    def _by_seed(self, path: str) -> dict[int, list[Json]]:
+        found: dict[int, list[Json]] = {}
+        for item in self._rest.items(path):
+            prefix, _, seed = item["metadata"]["namespace"].rpartition("-")
+            if prefix == self._prefix:
+                found.setdefault(int(seed), []).append(item)
+        return found
+
+    def _job_sets(self, seed: int) -> str:
+        return f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{self._prefix}-{seed}/jobsets"
+
+    def _jobs(self, seed: int) -> str:
+        return f"/apis/batch/v1/namespaces/{self._prefix}-{seed}/jobs"
 
 
-def _job_sets(seed: int) -> str:
-    return f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/life-{seed}/jobsets"
+class PodLives(Lives):
+    """Lives whose Jobs have a controller: what happens, happens to pods."""
+
+    def _made(self, seed: int) -> Json:
+        return life_of_pods(seed)
+
+    def step(self, number: int) -> None:
+        all_pods, all_jobs = self._by_seed("/api/v1/pods"), self._by_seed("/apis/batch/v1/jobs")
+        for seed in self._seeds:
+            rng = Random(f"step {number} of {seed}")
+            pods = sorted(all_pods.get(seed, ()), key=lambda pod: repr(_seen_pod(pod)))
+            jobs = sorted(all_jobs.get(seed, ()), key=lambda job: str(job["metadata"]["name"]))
+            open_jobs = [job for job in jobs if not _has_ended(job) and "deletionTimestamp" not in job["metadata"]]
+            acts = PodActs(self._rest, rng, pods, away=False).acts()
+            what = rng.choice((*POD_EVENTS, *ANYWHERE)) if number else rng.choice(("bind", "ready", "fail", "vanish"))
+            with _harmless():
+                if what in acts:
+                    acts[what]()
+                else:
+                    self._change(what, seed, open_jobs, rng)
+
+    def states(self) -> dict[int, Json]:
+        found, pods = super().states(), self._by_seed("/api/v1/pods")
+        for seed, state in found.items():
+            state["pods"] = sorted((_seen_pod(pod) for pod in pods.get(seed, ())), key=repr)
+        return found
 
 
-def _jobs(seed: int) -> str:
-    return f"/apis/batch/v1/namespaces/life-{seed}/jobs"
+ANYWHERE = ("suspend", "resume", "change", "delete a job", "delete")
+POD_EVENTS = (
+    *("ready", "bind", "succeed", "succeed all", "succeed all", "fail", "fail", "disrupt", "delete", "vanish"),
+    *("let go", "let go", "end and let go"),
+)
+JOB_SETS = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
+
+
+@contextmanager
+def _harmless() -> Iterator[None]:
+    """Refusals that both servers give, or that come from an object that went in between."""
+    try:
+        yield
+    except Refused as refused:
+        if refused.code not in (404, 409, 422):
+            raise
+
+
+def _state(sets: list[Json], jobs: list[Json], services: list[Json], events: list[Json]) -> Json:
+    found = sets[0] if sets else {}
+    status = found.get("status") or {}
+    uid = (found.get("metadata") or {}).get("uid", "")
+    conditions = sorted((c["type"], c["status"], c["reason"], c["message"]) for c in status.get("conditions") or ())
+    lives = bool(found) and "deletionTimestamp" not in found["metadata"]
+    about = [event for event in events if lives and event["involvedObject"]["kind"] == "JobSet"]
+    return {
+        "there": bool(found),
+        "conditions": conditions,
+        "counts": sorted(status.get("replicatedJobsStatus") or (), key=lambda each: str(each["name"])),
+        "rest": {key: status.get(key) for key in ("restarts", "restartsCountTowardsMax", "terminalState")},
+        "jobs": {job["metadata"]["name"]: _seen(job, uid) for job in jobs},
+        "services": [
+            (each["metadata"]["name"], each["spec"].get("publishNotReadyAddresses"), each["spec"].get("selector"))
+            for each in services
+        ],
+        "events": sorted({(event["type"], event["reason"], event.get("message", "")) for event in about}),
+    }
 
 
 def _has_ended(job: Json) -> bool:
@@ -169,4 +276,22 @@ def _seen(job: Json, uid: str) -> Json:
         "subdomain": template["spec"].get("subdomain"),
         "deleted": "deletionTimestamp" in job["metadata"],
         "mode": [job["spec"].get(key) for key in ("completionMode", "parallelism", "completions", "backoffLimit")],
+        "counts": [job.get("status", {}).get(key) for key in COUNTS],
+        "ended": [(c["type"], c.get("reason")) for c in job.get("status", {}).get("conditions") or ()],
+    }
+
+
+def _seen_pod(pod: Json) -> Json:
+    metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
+
+    def masked(values: Any) -> Json:
+        return {key: "<uid>" if "uid" in key else value for key, value in sorted((values or {}).items())}
+
+    return {
+        "labels": masked(metadata.get("labels")),
+        "annotations": masked(metadata.get("annotations")),
+        "finalizers": metadata.get("finalizers"),
+        "deleted": "deletionTimestamp" in metadata,
+        "phase": status.get("phase"),
+        "host": [spec.get("hostname"), spec.get("subdomain"), spec.get("nodeName"), spec.get("nodeSelector")],
     }

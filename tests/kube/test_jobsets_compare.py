@@ -1,84 +1,98 @@
 """JobSets side by side: ours on our server, JobSet's own controller on the real one, through the same events.
 
-After each step both show the same Jobs, labels, counts, conditions, reasons and messages. `TRAINWRIGHT_LIVES` sets how
-many JobSets live.
+After each step both show the same Jobs, labels, counts, conditions, reasons, messages and events. Half of the tests
+have no Job controller and write what one would write; the others let Jobs make pods, and things happen to those.
+`TRAINWRIGHT_LIVES` sets how many seeded JobSets live each time (or which: `7,106`), `TRAINWRIGHT_MORE_LIVES` how many
+batches hypothesis makes besides.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
-from jobsetadmission.local import served
 from kube.conftest import BuiltPrograms
-from kube.jobsetlives import STEPS, Lives
-from trainwright.client import Client
-from trainwright.client.kubeconfig import load
-from trainwright.controlloop import Manager
-from trainwright.embedded.workloads.controllers import workload_controllers
-from trainwright.embedded.workloads.features import DEFAULTS
-from trainwright.testing.controlplane import CLEANERS, RealControlPlane
-from trainwright.testing.rest import Rest
+from kube.jobsetlives import POD_STEPS, STEPS, Lives, PodLives
+from kube.sidebyside import Both, differences, settled, side_by_side
 
-COUNT = int(os.environ.get("TRAINWRIGHT_LIVES", "10"))
+ASKED = os.environ.get("TRAINWRIGHT_LIVES", "12")
+SEEDS = list(map(int, ASKED.split(","))) if "," in ASKED else list(range(int(ASKED)))
+BATCHES = int(os.environ.get("TRAINWRIGHT_MORE_LIVES", "0"))
+BATCH = 7
+MANY = 100
+REASONS = {"AllJobsCompleted", "FailedJobs", "ReachedMaxRestarts", "ResumeJobs", "SuspendedJobs"}
+"""What many JobSets must have met between them, or they were too dull to compare."""
 
 pytestmark = pytest.mark.timeout(1500)
 
 
-@contextmanager
-def controlled(kubeconfig: Path) -> Iterator[None]:
-    """Our JobSet controller at work on a server."""
-    state: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
-
-    async def work() -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        state.append((asyncio.get_running_loop(), task))
-        async with Client.to(load(kubeconfig)) as client:
-            await Manager(client, workload_controllers(client, only=["jobset"])).run()
-
-    def run() -> None:
-        try:
-            asyncio.run(work())
-        except asyncio.CancelledError:
-            pass
-
-    thread = threading.Thread(target=run, name="jobset controller")
-    thread.start()
-    try:
-        yield
-    finally:
-        loop, task = state[0]
-        loop.call_soon_threadsafe(task.cancel)
-        thread.join(30)
+@pytest.fixture(scope="module")
+def alone(programs: BuiltPrograms, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    """JobSet controllers, and nobody who works on Jobs."""
+    with side_by_side(programs, tmp_path_factory.mktemp("jobsets"), ("jobset",), ()) as both:
+        yield both
 
 
-def test_jobsets_live_as_under_jobset_itself(programs: BuiltPrograms, tmp_path: Path) -> None:
-    parts = ("kube-controller-manager", "jobset")
-    real = RealControlPlane(
-        programs, tmp_path / "real", with_parts=parts, controllers=CLEANERS, without_admission=("ServiceAccount",)
-    )
-    state = tmp_path / "state"
-    with served(state, DEFAULTS), controlled(state / "kubeconfig"), real as plane:
-        both = {
-            "ours": Lives(Rest.from_kubeconfig(state / "kubeconfig", tmp_path / "scratch"), COUNT),
-            "theirs": Lives(plane.admin, COUNT),
-        }
-        for lives in both.values():
-            lives.begin()
-        for step in range(STEPS + 1):
-            seen = {name: lives.settled() for name, lives in both.items()}
-            differ = {
-                seed: (seen["ours"][seed], seen["theirs"][seed])
-                for seed in range(COUNT)
-                if seen["ours"][seed] != seen["theirs"][seed]
-            }
-            assert differ == {}, f"after step {step}"
-            for lives in both.values():
-                lives.step(step)
+@pytest.fixture(scope="module")
+def with_jobs(programs: BuiltPrograms, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    """JobSet and Job controllers."""
+    directory = tmp_path_factory.mktemp("with-jobs")
+    with side_by_side(programs, directory, ("jobset", "job"), ("job-controller",)) as both:
+        yield both
+
+
+def live(ours: Lives, theirs: Lives, steps: int) -> set[str]:
+    """Lets JobSets live under both. Out: the reasons of all conditions that were seen."""
+    reasons: set[str] = set()
+    for lives in (ours, theirs):
+        lives.begin()
+    for step in range(steps + 1):
+        mine, real = settled(ours, theirs)
+        assert differences(mine, real) == {}, f"after step {step}"
+        reasons |= {condition[2] for state in real.values() for condition in state["conditions"]}
+        for lives in (ours, theirs):
+            lives.step(step)
+    return reasons
+
+
+def test_jobsets_live_as_under_jobset_itself(alone: Both) -> None:
+    ours, theirs = (Lives(rest, SEEDS) for rest in alone)
+    reasons = live(ours, theirs, STEPS)
+    assert len(SEEDS) < MANY or reasons >= REASONS, REASONS - reasons
+
+
+def test_so_they_do_when_things_happen_to_their_pods(with_jobs: Both) -> None:
+    ours, theirs = (PodLives(rest, SEEDS) for rest in with_jobs)
+    reasons = live(ours, theirs, POD_STEPS)
+    assert len(SEEDS) < MANY or reasons >= REASONS, REASONS - reasons
+
+
+needs_time = pytest.mark.skipif(BATCHES == 0, reason="with TRAINWRIGHT_MORE_LIVES: make test-workloads")
+SOME = st.lists(st.integers(1000, 2**31), min_size=BATCH, max_size=BATCH, unique=True)
+unhurried = settings(
+    max_examples=max(BATCHES, 1),
+    deadline=None,
+    phases=(Phase.explicit, Phase.generate),  # a batch takes a minute: too long for making it smaller
+    suppress_health_check=list(HealthCheck),
+    database=None,
+)
+
+
+@needs_time
+@unhurried
+@given(SOME)
+def test_so_do_jobsets_that_nobody_thought_of(alone: Both, seeds: list[int]) -> None:
+    ours, theirs = (Lives(rest, seeds) for rest in alone)
+    live(ours, theirs, STEPS)
+
+
+@needs_time
+@unhurried
+@given(SOME)
+def test_and_their_pods(with_jobs: Both, seeds: list[int]) -> None:
+    ours, theirs = (PodLives(rest, seeds) for rest in with_jobs)
+    live(ours, theirs, POD_STEPS)

@@ -1,7 +1,8 @@
 """Our scheduler's decision beside kube-scheduler's, on the same objects: who is placed, and why others wait.
 
 The real scheduler works on the real server; our decision is asked about what is stored there. A pod that it places must
-have gone to a node that we accept. `TRAINWRIGHT_SITUATIONS` sets how many situations there are.
+have gone to a node that we accept. `TRAINWRIGHT_SITUATIONS` sets how many seeded situations there are, and hypothesis
+makes a tenth more.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 from kube.conftest import BuiltPrograms
 from kube.situations import Situation, situation
@@ -45,6 +48,18 @@ def test_situations_end_as_with_kube_scheduler(scheduler: Rest) -> None:
         if answer is not None:
             differ[seed] = answer
     assert differ == {}
+
+
+@settings(
+    max_examples=max(COUNT // 10, 1),
+    deadline=None,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=list(HealthCheck),
+    database=None,
+)
+@given(st.integers(10_000, 2**31))
+def test_so_do_situations_that_nobody_thought_of(scheduler: Rest, seed: int) -> None:
+    assert play(scheduler, situation(seed)) is None
 
 
 def play(rest: Rest, given: Situation) -> tuple[str, str] | None:

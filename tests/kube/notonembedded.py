@@ -25,8 +25,10 @@ FILES = {
 }
 
 TESTS = {
+    "test_the_api_server_takes_it[dashboard]": "the embedded API server serves no Deployments",
     "test_the_api_server_takes_it[manager]": "the embedded API server serves no Deployments",
     "test_the_api_server_takes_it[progress]": "the embedded API server serves no Deployments",
+    "test_client_side_apply_takes_it_too[dashboard]": "the embedded API server serves no Deployments",
     "test_client_side_apply_takes_it_too[manager]": "the embedded API server serves no Deployments",
     "test_client_side_apply_takes_it_too[progress]": "the embedded API server serves no Deployments",
     "test_a_patch_that_jobset_does_not_take_while_suspended_replaces_the_jobset": (

@@ -476,6 +476,7 @@ def test_a_client_of_an_older_generation_does_not_erase_runtime_patches(plane: R
     """Kueue 0.15 updates with a type that has no runtimePatches, and writes podTemplateOverrides."""
     create(plane.admin, here, runtime("it", TORCH))
     create(plane.admin, here, trainjob("job", "it", suspend=True, runtimePatches=node_patch("node-0")))
+    until_state(plane.admin, here, "Suspended")  # and so the operator writes no status between read and update
     before = plane.admin.get(job_path(here))
     stored = before["spec"]["runtimePatches"]
     del before["spec"]["runtimePatches"]

@@ -46,9 +46,11 @@ COLLECTIONS = {
 class Reference:
     """`with Reference(plane, directory, "2.3"):` installs and runs it. What it installed stays when the block ends."""
 
-    def __init__(self, plane: RealControlPlane, directory: Path, version: str = "2.3") -> None:
+    def __init__(self, plane: RealControlPlane, directory: Path, version: str = "2.3", *, release: str = "") -> None:
         self.plane = plane
         self.version = version
+        self.release = release
+        """Of Helm: its objects are marked as Helm marks them, and it has the Secret in which Helm remembers it."""
         self.directory = directory
         self.directory.mkdir(parents=True, exist_ok=True)
         self.webhook, self.health = free_port(), free_port()
@@ -96,12 +98,24 @@ class Reference:
         for name in RUNTIMES:
             for item in documents((self.manifests / "runtimes" / name).read_text()):
                 self.apply(item)
+        if self.release:
+            self._remember_release()
         for item in hooks:  # last: until the program runs they would refuse the runtimes
             self.apply(item)
 
     def apply(self, item: Json) -> None:
         path = f"{COLLECTIONS[item['kind']]}/{item['metadata']['name']}"
-        self.plane.admin.apply(path, item, manager=MANAGER)
+        if self.release and item["kind"] != "ClusterTrainingRuntime":  # those come by a Job of the chart
+            marks = {"meta.helm.sh/release-name": self.release, "meta.helm.sh/release-namespace": NAMESPACE}
+            labels = {"app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/instance": self.release}
+            item["metadata"]["annotations"] = {**(item["metadata"].get("annotations") or {}), **marks}
+            item["metadata"]["labels"] = {**(item["metadata"].get("labels") or {}), **labels}
+        self.plane.admin.apply(path, item, manager="helm" if self.release else MANAGER)
+
+    def _remember_release(self) -> None:
+        labels = {"owner": "helm", "name": self.release, "status": "deployed", "version": "1"}
+        secret = {"metadata": {"name": f"sh.helm.release.v1.{self.release}.v1", "labels": labels}}
+        self.plane.admin.create(f"/api/v1/namespaces/{NAMESPACE}/secrets", {**secret, "type": "helm.sh/release.v1"})
 
     def start(self) -> None:
         """Returns when its webhooks answer; it acts when it has the Lease."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -281,6 +282,43 @@ def test_takes_over_and_gives_back(plane: RealControlPlane, version: str, tmp_pa
         cluster.until_has("ours", "Complete")
         assert cluster.jobset("ours") == jobset
         it_was_told(cluster, version)
+
+
+def test_over_a_helm_release_it_is_refused_with_steps_that_lose_nothing(version: str, tmp_path: Path) -> None:
+    """C3. Helm's later `uninstall` of Kubeflow Trainer would delete the CRDs, and with them every TrainJob. Others'
+    releases are not touched.
+    """
+    with RealControlPlane(BuiltPrograms(), tmp_path / "plane") as plane:
+        with Reference(plane, tmp_path / "reference", version, release="trainer"):
+            cluster = Cluster(plane)
+            cluster.create(job("running"))
+            cluster.until_running("running")
+        before = cluster.children()
+        marks = {"meta.helm.sh/release-name": "other", "meta.helm.sh/release-namespace": "elsewhere"}
+        other = {
+            "metadata": {"name": "other", "annotations": marks, "labels": {"app.kubernetes.io/managed-by": "Helm"}}
+        }
+        roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+        plane.admin.create(roles, other)
+
+        refused = trainwright(plane, "install", "--take-over", "--yes", code=1)
+        assert "belongs to the Helm release trainer in namespace kubeflow-system" in refused
+        kubectl = str(plane.programs.program("kubectl"))
+        steps = [line.split() for line in refused.splitlines() if line.startswith("  kubectl ")]
+        assert len(steps) > 8
+        for step in steps:
+            flags = ["--kubeconfig", str(plane.admin_kubeconfig)]
+            done = subprocess.run([kubectl, *step[1:], *flags], capture_output=True, text=True, timeout=60, check=False)
+            assert done.returncode == 0, (step, done.stderr)
+
+        with Ours(plane):
+            cluster.create(job("new", "complete"))
+            until_state(plane.admin, cluster.here, "Complete", "new")
+            until_state(plane.admin, cluster.here, "Running", "running")
+            assert of(cluster.children(), "running") == before
+            assert plane.admin.get(f"{roles}/other")["metadata"]["annotations"] == marks
+            release = plane.admin.find(f"/api/v1/namespaces/{NAMESPACE}/secrets/sh.helm.release.v1.trainer.v1")
+            assert release is None
 
 
 def told(said: str) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ from trainwright.schema.jsonobject import Json
 
 FIELD_MANAGER = "trainwright-install"
 ESTABLISHED_SECONDS = 30.0
+HELMS = ("meta.helm.sh/release-name", "meta.helm.sh/release-namespace")
 OF_THE_SERVER = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "uid")
 
 
@@ -58,10 +59,11 @@ async def plan(client: Client, objects: Sequence[Json], *, take_over: bool = Fal
         for item in objects
         if item["kind"] == CUSTOM_RESOURCE_DEFINITIONS.kind
     }
+    present = [await find(client, resource_of(item), item) for item in objects]
+    _refuse_helms([live for live in present if live is not None])
     steps = []
-    for item in objects:
+    for item, live in zip(objects, present, strict=True):
         resource = resource_of(item)
-        live = await find(client, resource, item)
         if live is None:
             if await _is_served(client, resource) or (resource.group, resource.kind) in coming:
                 steps.append(Step(Verb.CREATE, item))
@@ -70,7 +72,6 @@ async def plan(client: Client, objects: Sequence[Json], *, take_over: bool = Fal
                 f"{name_of(item)}: the cluster does not know {resource.group_resource}. Install what serves it first,"
                 f" or leave that value off"
             )
-        _refuse_helms(live)
         if not take_over:
             _refuse_others(live, item)
         after = await _apply(client, resource, item, dry_run=True)
@@ -135,23 +136,41 @@ async def _until_served(client: Client, crd: Json) -> None:
             await asyncio.sleep(0.2)
 
 
-def _refuse_helms(live: Json) -> None:
+def _refuse_helms(present: Sequence[Json]) -> None:
     """What Helm installed, Helm would take away again: with a CRD go all TrainJobs."""
+    owned = [live for live in present if _release_of(live) is not None]
+    if not owned:
+        return
+    release, where = _release_of(owned[0]) or ("", "")
+    theirs = [live for live in owned if _release_of(live) == (release, where)]
+    forget = "\n".join(
+        f"  kubectl annotate {_argument(live)} {' '.join(f'{key}-' for key in HELMS)}" for live in theirs
+    )
+    raise Refused(
+        f"{name_of(owned[0])} belongs to the Helm release {release} in namespace {where}. If that is Trainwright's"
+        f" chart, upgrade it with Helm. If it is Kubeflow Trainer's: its `helm uninstall` would delete the CRDs and with them"
+        f" every TrainJob. Stop it and let Helm forget the release, which deletes nothing, then install with"
+        f" --take-over:\n"
+        f"  kubectl -n {where} scale deployment -l app.kubernetes.io/instance={release} --replicas 0\n"
+        f"  kubectl -n {where} delete secret -l owner=helm,name={release}\n{forget}"
+    )
+
+
+def _release_of(live: Json) -> tuple[str, str] | None:
+    """Name and namespace of the Helm release that the object belongs to."""
     metadata = live["metadata"]
     annotations = metadata.get("annotations") or {}
-    release = annotations.get("meta.helm.sh/release-name")
+    release = annotations.get(HELMS[0])
     if release is None or (metadata.get("labels") or {}).get("app.kubernetes.io/managed-by") != "Helm":
-        return
-    where = annotations.get("meta.helm.sh/release-namespace", "default")
-    raise Refused(
-        f"{name_of(live)} belongs to the Helm release {release} in namespace {where}. If that is Trainwright's chart,"
-        f" upgrade it with Helm. If it is Kubeflow Trainer's: its `helm uninstall` would delete the CRDs and with them"
-        f" every TrainJob. Let Helm forget the release instead, which deletes nothing, and install then:\n"
-        f"  kubectl -n {where} scale deployment -l app.kubernetes.io/instance={release} --replicas 0\n"
-        f"  kubectl -n {where} delete secret -l owner=helm,name={release}\n"
-        f"  kubectl annotate crd,mutatingwebhookconfiguration,validatingwebhookconfiguration,clusterrole,"
-        f"clusterrolebinding --all meta.helm.sh/release-name- meta.helm.sh/release-namespace-"
-    )
+        return None
+    return release, annotations.get(HELMS[1], "default")
+
+
+def _argument(live: Json) -> str:
+    """The object, as an argument of kubectl."""
+    metadata = live["metadata"]
+    where = f" -n {metadata['namespace']}" if metadata.get("namespace") else ""
+    return f"{resource_of(live).plural}/{metadata['name']}{where}"
 
 
 def _refuse_others(live: Json, wanted: Json) -> None:

@@ -15,5 +15,6 @@ Where things are, in the order a TrainJob meets them; each folder's `__init__.py
     reloading              the plugins in force, and their files when they change
     configfile, settings, manager, run    the file, what follows from it, the wiring, the process
     incumbent, memory      another operator in the same cluster; memory that goes back after a burst
+    upgrade/               what another version would do with the TrainJobs of a cluster
     fieldmanager           the name under which the operator writes
 """

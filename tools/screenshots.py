@@ -79,8 +79,11 @@ def _look(chromium: Any, line: CommandLine, theme: str) -> None:
         visitor.page.locator(".chart canvas").first.wait_for()
         _take(visitor, f"job-{width}-{theme}")
         if width == "desk":
-            for name, path in (("running", "/jobs/default/resnet50-ddp"), ("logs", "/jobs/default/resnet50-ddp/logs")):
-                visitor.go(path)
+            for name, path, seen in (
+                ("running", "/jobs/default/resnet50-ddp", ".chart canvas"),
+                ("logs", "/jobs/default/resnet50-ddp/logs", ".line"),
+            ):
+                visitor.go(path).locator(seen).first.wait_for()
                 _take(visitor, f"{name}-{theme}")
             if theme == "light":
                 _compare(visitor)

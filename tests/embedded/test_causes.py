@@ -6,13 +6,19 @@ that are brought about here, in `test_reasons.py` and on a real control plane, a
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 
 from commandline import CommandLine, plain_job
+from trainwright.api.resources import TRAIN_JOBS, TRAINING_RUNTIMES
+from trainwright.client import kubeconfig
+from trainwright.client.client import Client
+from trainwright.schema.jsonobject import Json
 from waiting import eventually
 
 SECONDS = 60.0
@@ -99,13 +105,24 @@ def jobs(shared: CommandLine, tmp_path_factory: pytest.TempPathFactory) -> Itera
     (folder / "suspended.yaml").write_text(plain_job("suspended", ASLEEP, suspend="true"))
     missing = plain_job("programmissing", "pass").replace("[python3, -u, -c]", "[no-such-program]")
     (folder / "programmissing.yaml").write_text(missing)
-    for file in sorted(folder.glob("*.yaml")):
-        shared("run", str(file), "--detach")
+    asyncio.run(_create(shared, [item for file in folder.glob("*.yaml") for item in _documents(file)]))
     (folder / "train.py").write_text("pass\n")
     for code, (words, _) in ASKED.items():
         shared("run", "train.py", "--runtime", "plain", "--name", code.lower(), "--detach", *words, cwd=folder)
     yield shared
     shared("delete", *(code.lower() for code in WORDS))
+
+
+def _documents(file: Path) -> list[Json]:
+    return list(yaml.safe_load_all(file.read_text()))
+
+
+async def _create(cluster: CommandLine, objects: list[Json]) -> None:
+    """All at once: a command for each would take longer than all of the tests."""
+    async with Client.to(kubeconfig.load(cluster.kubeconfig)) as client:
+        for kind in (TRAINING_RUNTIMES, TRAIN_JOBS):
+            items = [item for item in objects if item["kind"] == kind.kind]
+            await asyncio.gather(*(client.create(kind, item, "default") for item in items))
 
 
 WORDS = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from trainwright.dashboard.assets import Assets
+from trainwright.dashboard.assets import STATIC, Assets
 from trainwright.dashboard.curves import MOST_POINTS, Curve, Curves
 from trainwright.dashboard.history import compared, described
 from trainwright.dashboard.jobpage import commands_of
@@ -22,6 +22,15 @@ def test_all_files_of_the_page_are_small_and_have_no_inline_script() -> None:
     assert b"style=" not in assets.page.plain
     assert b"http://" not in assets.page.plain
     assert b"https://" not in assets.page.plain
+
+
+def test_a_view_is_a_page_of_code() -> None:
+    for file in (STATIC / "views").glob("*.js"):
+        lines = file.read_text().splitlines()
+        assert len(lines) <= 110, f"{file.name}: {len(lines)} lines"
+        assert max(map(len, lines)) <= 160, (
+            f"{file.name}: line {max(range(len(lines)), key=lambda at: len(lines[at])) + 1}"
+        )
 
 
 def test_the_commands_of_a_mend_can_be_typed() -> None:

@@ -167,7 +167,7 @@ class Terminal:
                 self._say(_plain(_cells(row, widths).rstrip()))
             elif room >= NARROWEST:
                 first, *rest = textwrap.wrap(_plain(row[-1]), room)
-                self._say(_plain(_cells((*row[:-1], first), widths)))
+                self._say(_plain(_cells((*row[:-1], first), widths).rstrip()))
                 for line in rest:
                     self._say(f"{'':{indent}}{line}")
             else:

@@ -21,9 +21,6 @@ from trainwright.pipeline.explanation import Explained, Field, PlacedOrigin, des
 from trainwright.pipeline.provenance import DEFAULT, OVERRIDE, PATCH, RUNTIME, TRAIN_JOB, Origin, Trace
 from trainwright.schema.jsonobject import Json
 
-WIDE = 120
-"""Columns of a screen on which origins have room beside their fields."""
-
 
 def explain(
     *,
@@ -48,9 +45,9 @@ def explain(
     if output == "json":
         sys.stdout.write(json.dumps([_as_json(item) for item in chosen], indent=2, ensure_ascii=False) + "\n")
     else:
-        narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < WIDE
+        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         for item in chosen:
-            sys.stdout.write(Tree(item.title, item.fields, item.removed).text(narrow=narrow))
+            sys.stdout.write(Tree(item.title, item.fields, item.removed).text(columns))
     return 0
 
 

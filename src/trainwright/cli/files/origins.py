@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,8 @@ from trainwright.cli.files.documents import steps
 from trainwright.pipeline.explanation import Field, describe
 
 _COLUMN = 72
+WIDE = 120
+"""Columns of a screen on which origins have room beside their fields."""
 
 
 class Tree:
@@ -19,8 +22,10 @@ class Tree:
         self.fields = fields
         self.removed = removed
 
-    def text(self, *, narrow: bool = False) -> str:
-        """The tree. On a narrow screen, origins stand below their fields."""
+    def text(self, columns: int | None = None) -> str:
+        """The tree, for a screen of so many columns if there is one: no line ends inside a word, and where it is
+        narrow, origins stand below their fields."""
+        narrow = columns is not None and columns < WIDE
         lines = [self.title]
         above: list[str] = []
         for field in self.fields:
@@ -33,15 +38,28 @@ class Tree:
             above = branch[:-1]
             leaf = f"{'  ' * len(branch)}{branch[-1]}: {_short(field.value)}"
             below = "  " * len(branch)
-            start = f"{leaf}\n{below}" if narrow else f"{leaf:<{_COLUMN}}"
-            lines.append(f"{start}  ← {describe(field.origin)}")
+            if narrow:
+                lines.append(leaf)
+            start = below if narrow else f"{leaf:<{_COLUMN}}"
+            lines += _folded(f"{start}  ← ", describe(field.origin), columns)
             for value, source in field.lost:
                 before = below if narrow else f"{'':<{_COLUMN}}"
-                lines.append(f"{before}    instead of {_short(value)} of {describe(source)}")
+                lines += _folded(f"{before}    ", f"instead of {_short(value)} of {describe(source)}", columns)
         for field in self.removed:
             for value, source in field.lost:
                 lines.append(f"  removed {field.path}: {_short(value)} of {describe(source)}")
         return "\n".join(lines) + "\n"
+
+
+def _folded(before: str, phrase: str, columns: int | None) -> list[str]:
+    """A phrase behind what stands before it; one that is too long for the screen goes on below its first word."""
+    if columns is None or len(before) + len(phrase) <= columns:
+        return [f"{before}{phrase}"]
+    first, *rest = textwrap.wrap(phrase, max(1, columns - len(before)), break_long_words=False, break_on_hyphens=False)
+    indent = max(
+        0, min(len(before), columns - max(map(len, rest), default=0))
+    )  # a long path begins further to the left
+    return [f"{before}{first}", *(f"{'':{indent}}{line}" for line in rest)]
 
 
 def _branch(path: str) -> list[str]:

@@ -25,18 +25,22 @@ function Theme() {
     set(chosen);
     dispatchEvent(new Event("themechosen"));
   };
-  return html`<button type="button" class="quiet" onClick=${change} title="Theme: ${theme || "as the system"}" aria-label="Theme: ${theme || "as the system"}">${{ "": "◐", dark: "●", light: "○" }[theme]}</button>`;
+  return html`<button type="button" class="quiet" onClick=${change} title="Theme: ${theme || "as the system"}" aria-label="Theme: ${theme || "as the system"}">
+    ${{ "": "◐", dark: "●", light: "○" }[theme]}</button>`;
 }
 
 function Toast() {
   const [toast, set] = useState(null);
-  useEffect(() => on("toast", (value) => { set(value); setTimeout(() => set((now) => (now === value ? null : now)), value.kind === "error" ? 9000 : 3500); }), []);
+  useEffect(() => on("toast", (value) => { set(value);
+      setTimeout(() => set((now) => (now === value ? null : now)), value.kind === "error" ? 9000 : 3500); }), []);
   return html`<div class="toasts" aria-live="polite">${toast && html`<div class="toast ${toast.kind || ""}">${toast.text}</div>`}</div>`;
 }
 
 function Help({ onClose }) {
-  const keys = [["/", "filter"], ["j  k", "next and previous job"], ["Enter", "open"], ["Esc", "back, or clear the filter"], ["1 – 4", "jobs, history, runtimes, cluster"], ["?", "this list"]];
-  return html`<div class="help" role="dialog" aria-label="Keys"><h2>Keys</h2><dl>${keys.map(([key, what]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl><button type="button" onClick=${onClose}>Close</button></div>`;
+  const keys = [["/", "filter"], ["j  k", "next and previous job"], ["Enter", "open"], ["Esc", "back, or clear the filter"],
+      ["1 – 4", "jobs, history, runtimes, cluster"], ["?", "this list"]];
+  return html`<div class="help" role="dialog" aria-label="Keys"><h2>Keys</h2><dl>${keys.map(([key, what]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${what}
+    </dd></div>`)}</dl><button type="button" onClick=${onClose}>Close</button></div>`;
 }
 
 function App() {
@@ -46,7 +50,8 @@ function App() {
   const [problem, setProblem] = useState("");
   const [namespace, setNamespace] = useState(() => recall("namespace", ""));
   const [help, setHelp] = useState(false);
-  const enter = () => api(`me?namespace=${encodeURIComponent(namespace)}`).then((value) => { setCsrf(value.csrf); setMe(value); setDoor(""); setProblem(""); }, (error) => error.status === 401 || setProblem(error.message));
+  const enter = () => api(`me?namespace=${encodeURIComponent(namespace)}`).then((value) => { setCsrf(value.csrf); setMe(value); setDoor("");
+      setProblem(""); }, (error) => error.status === 401 || setProblem(error.message));
   useEffect(() => on("signin", (value) => setDoor(value.door || "key")), []);
   useEffect(() => { enter(); }, [namespace]);
   const [view = ""] = route.parts;
@@ -68,7 +73,8 @@ function App() {
   const here = { jobs: "", runs: "history", compare: "history" }[view] ?? view;
   return html`<a class="skip" href="#main">Skip to the content</a>
     <header class="bar"><${Link} to="/" class="brand"><img src="/static/icon.svg" alt="" width="22" height="22" /> Trainwright<//>
-      <nav aria-label="Views">${me && links.map(([id, to, title]) => html`<${Link} to=${to} aria-current=${here === id ? "page" : undefined}>${title}<//>`)}</nav>
+      <nav aria-label="Views">${me && links.map(([id, to, title]) => html`<${Link} to=${to} aria-current=${here === id ? "page" : undefined}>${title}<//>`)}
+        </nav>
       <span class="grow"></span>
       ${me && html`<span class="where" title=${me.user}>${me.where}${me.user && me.door === "token" ? ` as ${me.user}` : ""}</span>`}
       <button type="button" class="quiet only-wide" onClick=${() => setHelp(true)} aria-label="Keys">?</button><${Theme} />

@@ -4,7 +4,7 @@ export * from "/static/vendor/preact.js";
 
 // Requests
 
-export class Failed extends Error {
+class Failed extends Error {
   constructor(status, body) { super(body.error || `the server answered ${status}`); this.status = status; this.body = body; }
 }
 

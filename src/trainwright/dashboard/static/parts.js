@@ -30,7 +30,8 @@ export function Copy({ text }) {
     }
     set(true); setTimeout(() => set(false), 1500);
   };
-  return html`<span class="command"><code>${text}</code><button type="button" class="small" onClick=${copy} aria-label=${`Copy the command ${text}`}>${done ? "copied" : "copy"}</button></span>`;
+  return html`<span class="command"><code>${text}</code><button type="button" class="small" onClick=${copy} aria-label=${`Copy the command ${text}`}>
+    ${done ? "copied" : "copy"}</button></span>`;
 }
 
 export const Notice = ({ kind = "info", children }) => html`<p class="notice ${kind}" role=${kind === "error" ? "alert" : "status"}>${children}</p>`;
@@ -46,7 +47,9 @@ export function Tabs({ tabs, current, onChange, label }) {
     event.currentTarget.querySelector(`[data-tab="${next}"]`)?.focus();
   };
   return html`<div class="tabs" role="tablist" aria-label=${label} onKeyDown=${key}>${tabs.map(([id, title]) => html`
-    <button type="button" role="tab" data-tab=${id} aria-selected=${id === current ? "true" : "false"} tabindex=${id === current ? 0 : -1} onClick=${() => onChange(id)}>${title}</button>`)}</div>`;
+    <button type="button" role="tab" data-tab=${id} aria-selected=${id === current ? "true" : "false"} tabindex=${id === current ? 0 : -1}
+        onClick=${() => onChange(id)}>
+      ${title}</button>`)}</div>`;
 }
 
 // A question before a change.
@@ -86,8 +89,14 @@ export function Actions({ row, me }) {
   };
   if (!verbs.length) return me.readOnly ? html`<span class="muted">read-only</span>` : null;
   const [verb, question, explanation, danger] = asked ? QUESTIONS[asked](row.name) : [];
-  return html`<div class="actions">${verbs.map((name) => html`<button type="button" disabled=${busy || row.deleting} class=${name === "delete" ? "quiet danger" : "quiet"} onClick=${() => { setNodes(row.elastic?.wanted ?? 0); ask(name); }}>${QUESTIONS[name](row.name)[0]}</button>`)}
-    ${asked && html`<${Ask} ...${{ question, explanation, verb, danger, onAnswer: answer }}>${asked === "scale" && html`<label>Nodes <input type="number" min=${row.elastic.least} max=${row.elastic.most} value=${nodes} onInput=${(event) => setNodes(Number(event.target.value))} /><span class="muted">${row.elastic.least} to ${row.elastic.most}</span></label>`}<//>`}</div>`;
+  return html`<div class="actions">
+    ${verbs.map((name) => html`<button type="button" disabled=${busy || row.deleting} class=${name === "delete" ? "quiet danger" : "quiet"}
+        onClick=${() => { setNodes(row.elastic?.wanted ?? 0); ask(name); }}>
+    ${QUESTIONS[name](row.name)[0]}</button>`)}
+    ${asked && html`<${Ask} ...${{ question, explanation, verb, danger, onAnswer: answer }}>
+      ${asked === "scale" && html`<label>Nodes <input type="number" min=${row.elastic.least} max=${row.elastic.most} value=${nodes}
+          onInput=${(event) => setNodes(Number(event.target.value))} />
+      <span class="muted">${row.elastic.least} to ${row.elastic.most}</span></label>`}<//>`}</div>`;
 }
 
 export const Metric = ({ name, value }) => html`<span class="metric"><span class="name">${name}</span> <span class="value">${number(value)}</span></span>`;
@@ -118,6 +127,7 @@ export function useWindowed(count, height, container) {
 
 export function useMedia(query) {
   const [matches, set] = useState(() => matchMedia(query).matches);
-  useEffect(() => { const list = matchMedia(query); const change = () => set(list.matches); list.addEventListener("change", change); return () => list.removeEventListener("change", change); }, [query]);
+  useEffect(() => { const list = matchMedia(query); const change = () => set(list.matches); list.addEventListener("change", change);
+      return () => list.removeEventListener("change", change); }, [query]);
   return matches;
 }

@@ -49,3 +49,10 @@ def test_in_a_pipe_a_sentence_is_one_line(capsys: pytest.CaptureFixture[str], mo
     terminal.phase("mnist", "Failed", LONG)
     terminal.sentence(LONG)
     assert capsys.readouterr().out.splitlines() == [f"mnist  Failed  {LONG}", LONG]
+
+
+def test_no_row_of_a_table_is_wider_than_the_screen(screen: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
+    screen.table(("NAME", "WHAT IT DOES"), [("mnist", LONG), ("other", "trains")])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(len(line) for line in lines[1:]) <= 80, "not by spaces that nobody sees, either: they make empty lines"
+    assert lines[-1].split() == ["other", "trains"]

@@ -39,7 +39,8 @@ function Chart({ runs, metric, x, log }) {
       plot.current = new UPlot({
         width: box.current.clientWidth, height: 190, cursor: { sync: { key: "curves" }, drag: { x: true, y: false } }, legend: { show: false },
         scales: { x: { time: x === "time" }, y: log ? { distr: 3 } : {} },
-        series: [{}, ...runs.map((run, at) => ({ label: run.label, stroke: css(`--c${at}`), width: 1.75, spanGaps: true, points: { show: run.time.length < 3 } }))],
+        series: [{}, ...runs.map((run, at) => (
+          { label: run.label, stroke: css(`--c${at}`), width: 1.75, spanGaps: true, points: { show: run.time.length < 3 } }))],
         axes: [{ ...axis, size: 32 }, { ...axis, size: 58, values: (_, values) => values.map((value) => (value === null ? "" : number(value))) }],
         hooks: { setCursor: [(u) => setHover(u.cursor.idx)] },
       }, latest.current, box.current);
@@ -53,7 +54,9 @@ function Chart({ runs, metric, x, log }) {
   useEffect(() => { plot.current?.setData(data); }, [data]);
   const at = hover ?? data[0].length - 1;
   const last = (column) => { for (let n = at; n >= 0; n -= 1) if (column[n] !== null && column[n] !== undefined) return column[n]; return null; };
-  return html`<section class="card chart" aria-label=${`Curve of ${metric}`} data-points=${data[0].length}><h3>${metric} <span class="grow"></span>${data.slice(1).map((column, n) => html`<span class="muted">${runs.length > 1 && html`<i class="swatch s${n}"></i>`}${number(last(column))}</span>`)}</h3><div class="plot" ref=${box}></div></section>`;
+  return html`<section class="card chart" aria-label=${`Curve of ${metric}`} data-points=${data[0].length}><h3>${metric} <span class="grow"></span>
+    ${data.slice(1).map((column, n) => html`<span class="muted">${runs.length > 1 && html`<i class="swatch s${n}"></i>`}${number(last(column))}</span>`)}</h3>
+    <div class="plot" ref=${box}></div></section>`;
 }
 
 // `runs`: [{label, time, step, metrics}]; the first one is the run itself.
@@ -63,10 +66,18 @@ export function Curves({ runs, children }) {
   const [x, setX] = useState("");
   const [log, setLog] = useState(false);
   const chosen = x || (stepped ? "step" : runs.length > 1 ? "age" : "time");
-  if (!metrics.length) return html`<div class="card muted">No numbers have been reported yet. Two lines of the training code do it: <code>from trainwright import progress</code> and <code>progress(step, total, loss=loss)</code>.</div>`;
+  if (!metrics.length) {
+    const lines = html`<code>from trainwright import progress</code> and <code>progress(step, total, loss=loss)</code>`;
+    return html`<div class="card muted">No numbers have been reported yet. Two lines of the training code do it: ${lines}.</div>`;
+  }
   return html`<div class="toolbar"><h2>Curves</h2>
-    <div class="chips" role="group" aria-label="Horizontal axis">${[["step", "steps"], ["time", "clock"], ["age", "time since begin"]].map(([id, title]) => html`<button type="button" class="chip" disabled=${id === "step" && !stepped} aria-pressed=${chosen === id ? "true" : "false"} onClick=${() => setX(id)}>${title}</button>`)}</div>
-    <button type="button" class="chip" aria-pressed=${log ? "true" : "false"} onClick=${() => setLog(!log)}>log scale</button>${children}<span class="grow"></span><span class="muted only-wide">drag to zoom, double-click to go back</span></div>
+    <div class="chips" role="group" aria-label="Horizontal axis">
+      ${[["step", "steps"], ["time", "clock"], ["age", "time since begin"]]
+          .map(([id, title]) => html`<button type="button" class="chip" disabled=${id === "step" && !stepped} aria-pressed=${chosen === id ? "true" : "false"}
+          onClick=${() => setX(id)}>
+      ${title}</button>`)}</div>
+    <button type="button" class="chip" aria-pressed=${log ? "true" : "false"} onClick=${() => setLog(!log)}>log scale</button>${children}<span class="grow">
+      </span><span class="muted only-wide">drag to zoom, double-click to go back</span></div>
     ${runs.length > 1 && html`<p class="legend">${runs.map((run, at) => html`<span><i class="swatch s${at}"></i>${run.label}</span>`)}</p>`}
     <div class="charts">${metrics.map((metric) => html`<${Chart} key=${metric} ...${{ runs, metric, x: chosen, log }} />`)}</div>`;
 }

@@ -1,8 +1,9 @@
 // One TrainJob: why it is as it is, its curves, ranks, timeline, logs and objects.
-import { html, useState, useEffect, useStream, useAnswer, useNow, Link, go, path, since, duration, clock, bytes, number, api, plural } from "/static/lib.js";
-import { State, Bar, Copy, Notice, Empty, Skeleton, Tabs, Actions, Metric } from "/static/parts.js";
+import { html, useState, useEffect, useStream, useAnswer, useNow, Link, go, path, since, duration, api } from "/static/lib.js";
+import { State, Bar, Notice, Empty, Skeleton, Tabs, Actions } from "/static/parts.js";
 import { Curves } from "/static/views/curves.js";
 import { Logs, appended } from "/static/views/logs.js";
+import { Why, Ranks, Timeline } from "/static/views/ranks.js";
 import { Objects, Yaml, Difference } from "/static/views/objects.js";
 
 const TABS = [["overview", "Overview"], ["logs", "Logs"], ["timeline", "Timeline"], ["objects", "Objects"], ["yaml", "YAML"], ["diff", "Diff"]];
@@ -15,24 +16,38 @@ export function Job({ me, route }) {
   const [curve, setCurve] = useState(null);
   const live = useStream(`job?${where}`, { job: setJob, curve: setCurve });
   const now = useNow(1000);
-  const show = (id, label = "") => go(path("jobs", namespace, name, ...(id === "overview" ? [] : [id])) + (label ? `?rank=${encodeURIComponent(label)}` : ""), { replace: true });
+  const show = (id, label = "") => go(
+    path("jobs", namespace, name, ...(id === "overview" ? [] : [id])) + (label ? `?rank=${encodeURIComponent(label)}` : ""), { replace: true });
   useEffect(() => {
     const key = (event) => { if (event.key === "Escape" && !event.target.closest("input, dialog")) go("/"); };
     addEventListener("keydown", key);
     return () => removeEventListener("keydown", key);
   }, []);
   if (!job) return html`<${Skeleton} rows=${8} />`;
-  if (!job.row) return html`<${Empty} title=${job.gone ? `There is no TrainJob ${name} in ${namespace} any more.` : job.failure || "The cluster does not answer."}><p><${Link} to="/">All jobs<//> ${me.history && html`· <${Link} to="/history">the history of runs<//>`}</p><//>`;
+  if (!job.row) return html`<${Empty} title=${job.gone ? `There is no TrainJob ${name} in ${namespace} any more.` : job.failure
+      || "The cluster does not answer."}>
+    <p><${Link} to="/">All jobs<//> ${me.history && html`· <${Link} to="/history">the history of runs<//>`}</p><//>`;
   const { row, why } = job;
   const over = ["Complete", "Failed"].includes(row.state);
   return html`<p class="crumbs"><${Link} to="/">Jobs<//> / ${row.namespace}</p>
-    <div class="head"><h1>${row.name}</h1><${State} name=${row.state} />${row.deleting && html`<span class="tag bad">is being deleted</span>`}<span class="grow"></span><span class="live ${live && !job.away ? "on" : ""}" role="status">${job.away ? "cluster away" : live ? "live" : "connecting"}</span><${Actions} ...${{ row, me }} /></div>
+    <div class="head"><h1>${row.name}</h1><${State} name=${row.state} />${row.deleting && html`<span class="tag bad">is being deleted</span>`}
+      <span class="grow"></span><span class="live ${live && !job.away ? "on" : ""}" role="status">${job.away ? "cluster away" : live ? "live" : "connecting"}
+      </span><${Actions} ...${{ row, me }} /></div>
     <p class="sentence">${row.sentence}</p>
-    <div class="progressline">${row.percent !== null && html`<${Bar} percent=${row.percent} state=${row.state} label="Progress" /><span>${Math.floor(row.percent)} %${row.step !== null && row.total !== null ? ` · ${row.step} of ${row.total}` : ""}${row.remaining && row.state === "Running" ? ` · ${duration(row.remaining)} left` : ""}</span>`}</div>
-    <dl class="facts">${[["Runtime", row.runtime], ["Nodes", row.nodes], ["Age", since(row.created, now)], ["Took", row.ended ? duration((Date.parse(row.ended) - Date.parse(row.created)) / 1000) : ""], ["Restarts", row.restarts || ""], ["Run", job.run && html`<${Link} to=${path("runs", job.run)}>${job.run}<//>`], ["Command", job.command && html`<code>${job.command.slice(0, 160)}</code>`]].filter(([, value]) => value || value === 0).map(([title, value]) => html`<div><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>
+    <div class="progressline">${row.percent !== null && html`<${Bar} percent=${row.percent} state=${row.state} label="Progress" /><span>
+      ${Math.floor(row.percent)} %${row.step !== null && row.total !== null ? ` · ${row.step} of ${row.total}` : ""}${
+        row.remaining && row.state === "Running" ? ` · ${duration(row.remaining)} left` : ""}
+      </span>`}</div>
+    <dl class="facts">
+      ${[["Runtime", row.runtime], ["Nodes", row.nodes], ["Age", since(row.created, now)],
+          ["Took", row.ended ? duration((Date.parse(row.ended) - Date.parse(row.created)) / 1000) : ""], ["Restarts", row.restarts || ""], ["Run", job.run
+          && html`<${Link} to=${path("runs", job.run)}>
+      ${job.run}<//>`], ["Command", job.command && html`<code>${job.command.slice(0, 160)}
+      </code>`]].filter(([, value]) => value || value === 0).map(([title, value]) => html`<div><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>
     <${Tabs} tabs=${TABS} current=${tab} onChange=${(id) => show(id)} label="Parts of the job" />
     ${tab === "overview" && html`${why && html`<${Why} ...${{ why, state: row.state, onRank: (label) => show("logs", label) }} />`}
-      <${Overlay} ...${{ row, curve, me, run: job.run }} /><${Ranks} ranks=${job.ranks} failing=${why?.rank} forbidden=${job.forbidden} onOpen=${(label) => show("logs", label)} />`}
+      <${Overlay} ...${{ row, curve, me, run: job.run }} />
+        <${Ranks} ranks=${job.ranks} failing=${why?.rank} forbidden=${job.forbidden} onOpen=${(label) => show("logs", label)} />`}
     ${tab === "logs" && html`<${LiveLogs} ...${{ where, rank, name, onRank: (label) => show("logs", label) }} />`}
     ${tab === "timeline" && html`<${Timeline} items=${job.timeline} />`}
     ${tab === "objects" && html`<${JobObjects} where=${where} />`}
@@ -40,42 +55,18 @@ export function Job({ me, route }) {
     ${tab === "diff" && html`<${JobDiff} where=${where} />`}`;
 }
 
-export function Why({ why, state, onRank }) {
-  return html`<section class="card why ${state.toLowerCase()}" aria-label="Why"><h2>${why.headline}</h2>${why.mend && html`<p>${why.mend}.</p>`}
-    <p>${why.commands.map((command) => html`<${Copy} text=${command} />`)}${why.rank !== null && onRank && html`<button type="button" onClick=${() => onRank(`rank ${why.rank}`)}>Logs of rank ${why.rank}</button>`}</p>
-    ${why.details.length > 0 && html`<pre class="details" tabindex="0" aria-label="What its lines say">${why.details.join("\n")}</pre>`}
-    ${why.chain.length > 0 && html`<ul class="chain">${why.chain.map((link, depth) => html`<li style=${{ paddingLeft: `${depth * 16}px` }}>${depth > 0 && "└ "}<b>${link.kind} ${link.name}</b> ${link.says}</li>`)}</ul>`}</section>`;
-}
-
 function Overlay({ row, curve, me, run }) {
   const [others, setOthers] = useState([]);
   const [choice, setChoice] = useState(null);
   const offer = async () => { try { setChoice((await api("runs")).runs.filter((one) => one.id !== run).slice(0, 100)); } catch { setChoice([]); } };
-  const add = async (id) => { if (id && others.length < 5) { const found = await api(`run?id=${encodeURIComponent(id)}`); setOthers([...others, { label: id, ...found.curve }]); } };
+  const add = async (id) => { if (id && others.length < 5) { const found = await api(`run?id=${encodeURIComponent(id)}`);
+      setOthers([...others, { label: id, ...found.curve }]); } };
   const runs = [{ label: row.name, ...(curve || { time: [], step: [], metrics: {} }) }, ...others];
   return html`<section class="card" aria-label="Curves"><${Curves} runs=${runs}>
-    ${me.history && (choice === null ? html`<button type="button" class="chip" onClick=${offer}>another run over it</button>` : html`<select aria-label="Another run over it" onChange=${(event) => { add(event.target.value); event.target.value = ""; }}><option value="">another run …</option>${choice.map((one) => html`<option value=${one.id}>${one.id}</option>`)}</select>`)}
+    ${me.history && (choice === null ? html`<button type="button" class="chip" onClick=${offer}>another run over it</button>` : html`<select
+        aria-label="Another run over it" onChange=${(event) => { add(event.target.value); event.target.value = ""; }}>
+      <option value="">another run …</option>${choice.map((one) => html`<option value=${one.id}>${one.id}</option>`)}</select>`)}
     ${others.length > 0 && html`<button type="button" class="chip" onClick=${() => setOthers([])}>only this one</button>`}<//></section>`;
-}
-
-function Ranks({ ranks, failing, forbidden, onOpen }) {
-  if (forbidden.includes("pods")) return html`<section class="card muted">You may not read pods here, so the ranks are not shown.</section>`;
-  if (!ranks.length) return html`<section class="card muted">There are no pods now.</section>`;
-  return html`<section class="card" aria-label="Ranks"><h2>${plural(ranks.length, "pod")}</h2><div class="ranks">${ranks.map((one) => {
-    const bad = one.phase === "Failed" || (failing !== null && failing !== undefined && one.ranks.includes(failing));
-    const label = one.ranks.length === 1 ? `rank ${one.ranks[0]}` : one.ranks.length ? `ranks ${one.ranks[0]}–${one.ranks[one.ranks.length - 1]}` : one.label;
-    const use = (title, used, asked, show) => (used === null || used === undefined ? null : html`<span>${title}</span>${asked ? html`<${Bar} percent=${Math.min(100, (100 * used) / asked)} label=${`${title} of ${one.label}`} />` : html`<span></span>`}<span>${show(used)}${asked ? ` / ${show(asked)}` : ""}</span>`);
-    return html`<button type="button" class="rank ${bad ? "failed" : one.phase.toLowerCase()}" onClick=${() => onOpen(one.ranks.length === 1 ? label : bad && failing !== null && failing !== undefined ? `rank ${failing}` : "")} aria-label=${`${label}, ${one.phase}${one.why ? `, ${one.why}` : ""}: open its logs`}>
-      <span class="top"><span>${label}${one.ranks.length ? html` <span class="muted">${one.label}</span>` : ""}</span><${State} name=${one.phase} /></span>
-      ${one.why && html`<span class="sub">${one.why}</span>`}
-      <span class="sub">${[one.host || one.pod, one.node && `on ${one.node}`, one.ip, one.restarts ? plural(one.restarts, "restart") : "", one.attempt > 1 ? `attempt ${one.attempt}` : "", one.phase === "Running" && !one.ready ? "not ready" : ""].filter(Boolean).join(" · ")}</span>
-      ${one.uses && html`<span class="uses">${use("CPU", one.uses.cpu, one.asks.cpu, number)}${use("memory", one.uses.memory, one.asks.memory, bytes)}${use("GPU memory", one.uses.gpuMemory, null, bytes)}</span>`}${one.asks.gpu ? html`<span class="sub">${plural(one.asks.gpu, "GPU")}</span>` : null}</button>`;
-  })}</div></section>`;
-}
-
-export function Timeline({ items }) {
-  if (!items.length) return html`<${Empty} title="Nothing has happened yet." />`;
-  return html`<section class="card" aria-label="Timeline"><ol class="timeline">${items.map((item) => html`<li class=${item.kind.toLowerCase()}><time datetime=${item.time} title=${item.time}>${clock(item.time)}</time><span class="dot" aria-hidden="true"></span><span class="what"><b>${item.reason}</b>${item.count > 1 ? ` ×${item.count}` : ""} <span class="muted">${item.object}</span>${item.message && html`<br />${item.message}`}</span></li>`)}</ol></section>`;
 }
 
 function LiveLogs({ where, rank, name, onRank }) {

@@ -1,6 +1,7 @@
 // All TrainJobs, one line each: state and sentence, nodes, progress, last metric, runtime, age.
-import { html, Component, useState, useEffect, useRef, useMemo, useStream, useNow, Link, go, path, since, duration, recall, remember, plural } from "/static/lib.js";
-import { State, Bar, Spark, Metric, Notice, Empty, Skeleton, useWindowed, useMedia } from "/static/parts.js";
+import { html, useState, useEffect, useRef, useMemo, useStream, useNow, Link, go, path, since, recall, remember, plural } from "/static/lib.js";
+import { Notice, Empty, Skeleton, useWindowed, useMedia } from "/static/parts.js";
+import { Row, Namespaces } from "/static/views/rows.js";
 
 const ORDER = { Failed: 0, Running: 1, Pending: 2, Suspended: 3, Complete: 4 };
 const COLUMNS = [
@@ -10,7 +11,7 @@ const COLUMNS = [
 ];
 const STATES = ["Running", "Pending", "Failed", "Suspended", "Complete"];
 
-export function useRows(namespace) {
+function useRows(namespace) {
   const [rows, setRows] = useState(null);
   const [status, setStatus] = useState({});
   const live = useStream(`jobs?namespace=${encodeURIComponent(namespace)}`, {
@@ -45,7 +46,8 @@ export function Jobs({ me, namespace, onNamespace }) {
   const shown = useMemo(() => {
     const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
     const value = COLUMNS.find(([id]) => id === sort[0])?.[2] || COLUMNS[6][2];
-    return listed.filter((row) => (!state || row.state === state) && words.every((word) => `${row.namespace} ${row.name} ${row.runtime} ${row.sentence}`.toLowerCase().includes(word)))
+    const text = (row) => `${row.namespace} ${row.name} ${row.runtime} ${row.sentence}`.toLowerCase();
+    return listed.filter((row) => (!state || row.state === state) && words.every((word) => text(row).includes(word)))
       .map((row) => [value(row), row]).sort(([a, x], [b, y]) => (a < b ? -1 : a > b ? 1 : x.name < y.name ? -1 : 1) * sort[1]).map(([, row]) => row);
   }, [listed, filter, state, sort]);
   const [first, end] = useWindowed(shown.length, height, body);
@@ -78,46 +80,30 @@ export function Jobs({ me, namespace, onNamespace }) {
 
   const by = (id) => { const next = [id, sort[0] === id ? -sort[1] : 1]; setSort(next); remember("sort", next); };
   return html`<div class="toolbar"><h1>Jobs</h1>
-      <input ref=${search} type="search" placeholder="Filter  /" aria-label="Filter jobs" value=${filter} onInput=${(event) => { setFilter(event.target.value); setAt(-1); }} />
-      <div class="chips" role="group" aria-label="States">${STATES.map((name) => html`<button type="button" class="chip ${name.toLowerCase()}" aria-pressed=${state === name ? "true" : "false"} onClick=${() => setState(state === name ? "" : name)}>${name} <b>${counts[name] || 0}</b></button>`)}</div>
+      <input ref=${search} type="search" placeholder="Filter  /" aria-label="Filter jobs" value=${filter} onInput=${(event) => { setFilter(event.target.value);
+          setAt(-1); }} />
+      <div class="chips" role="group" aria-label="States">
+        ${STATES.map((name) => html`<button type="button" class="chip ${name.toLowerCase()}" aria-pressed=${state === name ? "true" : "false"}
+            onClick=${() => setState(state === name ? "" : name)}>
+        ${name} <b>${counts[name] || 0}</b></button>`)}</div>
       <${Namespaces} ...${{ namespace, spaces, onNamespace, home: me.namespace }} />
-      <span class="grow"></span><span class="live ${live && !away ? "on" : ""}" role="status">${away ? "cluster away" : live ? "live" : "connecting"}</span></div>
-    ${away && html`<${Notice} kind="warning">The cluster does not answer${me.where === "the local cluster" ? ": it may be down. Start it with trainwright up --detach" + me.flag : ""}. ${listed.length ? "What you see is what was last known." : ""} ${me.history && html`<${Link} to="/history">The history of runs<//> needs no cluster.`}<//>`}
+      <span class="grow"></span><span class="live ${live && !away ? "on" : ""}" role="status">${away ? "cluster away" : live ? "live" : "connecting"}</span>
+        </div>
+    ${away && html`<${Notice} kind="warning">The cluster does not answer${
+      me.where === "the local cluster" ? ": it may be down. Start it with trainwright up --detach" + me.flag : ""}. ${
+      listed.length ? "What you see is what was last known." : ""} ${me.history && html`<${Link} to="/history">The history of runs<//> needs no cluster.`}
+      <//>`}
     ${failure && html`<${Notice} kind="warning">${failure}${namespace ? "" : " Choose a namespace above that you may read."}<//>`}
     ${!rows && !failure ? html`<${Skeleton} rows=${10} />` : html`
     <table class="jobs ${phone ? "cards" : ""}" aria-rowcount=${shown.length}><caption class="hidden">${plural(shown.length, "TrainJob")}</caption>
-      <thead><tr>${COLUMNS.map(([id, title]) => html`<th scope="col" class="c-${id}" aria-sort=${sort[0] === id ? (sort[1] > 0 ? "ascending" : "descending") : "none"}><button type="button" onClick=${() => by(id)}>${title}</button></th>`)}</tr></thead>
+      <thead><tr>
+        ${COLUMNS.map(([id, title]) => html`<th scope="col" class="c-${id}" aria-sort=${sort[0] === id ? (sort[1] > 0 ? "ascending" : "descending") : "none"}>
+        <button type="button" onClick=${() => by(id)}>${title}</button></th>`)}</tr></thead>
       <tbody ref=${body}>
         ${first > 0 && html`<tr class="space" aria-hidden="true"><td colspan="7" style=${{ height: `${first * height}px` }}></td></tr>`}
         ${shown.slice(first, end).map((row, n) => html`<${Row} key=${row.uid} ...${{ row, age: since(row.created, now), many, current: first + n === at }} />`)}
         ${end < shown.length && html`<tr class="space" aria-hidden="true"><td colspan="7" style=${{ height: `${(shown.length - end) * height}px` }}></td></tr>`}
       </tbody></table>
-    ${!shown.length && !away && !failure && html`<${Empty} title=${listed.length ? "No job matches." : "No TrainJobs here yet."}>${!listed.length && html`<p>Start one: <code>trainwright run train.py --nodes 2${me.flag}</code></p>`}<//>`}`}`;
-}
-
-// Only what changed is drawn again: a scroll draws the rows that come into the window, and no others.
-class Row extends Component {
-  shouldComponentUpdate(next) { return ["row", "age", "many", "current"].some((name) => next[name] !== this.props[name]); }
-
-  render({ row, age, many, current }) {
-    const over = ["Complete", "Failed"].includes(row.state);
-    const metric = row.metrics[0];
-    return html`<tr class=${current ? "current" : ""} onClick=${(event) => event.target.closest("a") || go(path("jobs", row.namespace, row.name))}>
-      <td class="c-name"><${Link} to=${path("jobs", row.namespace, row.name)} title=${row.name}>${row.name}<//>${many && html`<span class="sub">${row.namespace}</span>`}</td>
-      <td class="c-state"><${State} name=${row.state} /><span class="sub" title=${row.sentence}>${row.sentence}</span></td>
-      <td class="c-nodes">${row.ready === null ? "" : over ? row.nodes ?? "" : `${row.ready}/${row.nodes ?? "?"}`}${row.restarts > 0 && html` <span class="tag" title="restarts">↻${row.restarts}</span>`}</td>
-      <td class="c-progress">${row.percent !== null && html`<${Bar} percent=${row.percent} state=${row.state} label=${`Progress of ${row.name}`} /><span class="sub">${Math.floor(row.percent)} %${row.remaining && row.state === "Running" ? `, ${duration(row.remaining)} left` : ""}</span>`}</td>
-      <td class="c-metric">${metric && html`<${Spark} points=${row.spark?.points} /><${Metric} name=${row.spark?.name ?? metric[0]} value=${row.metrics.find(([name]) => name === row.spark?.name)?.[1] ?? metric[1]} />`}</td>
-      <td class="c-runtime"><span title=${row.runtime}>${row.runtime}</span></td>
-      <td class="c-age"><time datetime=${row.created}>${age}</time></td></tr>`;
-  }
-}
-
-function Namespaces({ namespace, spaces, onNamespace, home }) {
-  const [typed, setTyped] = useState(namespace);
-  useEffect(() => setTyped(namespace), [namespace]);
-  const submit = (event) => { event.preventDefault(); onNamespace(typed.trim()); };
-  return html`<form class="namespaces" onSubmit=${submit}><label for="namespace" class="hidden">Namespace</label>
-    <input id="namespace" list="spaces" placeholder="all namespaces" value=${typed} onInput=${(event) => setTyped(event.target.value)} onChange=${submit} />
-    <datalist id="spaces">${[...new Set([home, ...spaces])].map((name) => html`<option value=${name} />`)}</datalist></form>`;
+    ${!shown.length && !away && !failure && html`<${Empty} title=${listed.length ? "No job matches." : "No TrainJobs here yet."}>
+      ${!listed.length && html`<p>Start one: <code>trainwright run train.py --nodes 2${me.flag}</code></p>`}<//>`}`}`;
 }

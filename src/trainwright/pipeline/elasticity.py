@@ -72,6 +72,8 @@ def elastic_status(job: TrainJob, nodes: NodeRange, parts: Iterable[Nodes], sele
 def said_of(elastic: ElasticStatus) -> str:
     """What an elastic job does, or waits for, in words."""
     limits = f"between {elastic.min_nodes} and {elastic.max_nodes}"
+    if elastic.min_nodes == elastic.max_nodes:
+        limits = "the number stays"
     ready, wanted = elastic.ready_nodes, elastic.wanted_nodes
     if ready < elastic.min_nodes:
         return f"waiting for nodes: {ready} of {wanted} are ready, and training needs {elastic.min_nodes}"

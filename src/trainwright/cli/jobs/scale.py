@@ -9,6 +9,7 @@ from trainwright.cli.failure import Failure
 from trainwright.cli.jobview.naming import no_such_job
 from trainwright.client.client import Client
 from trainwright.client.errors import Invalid, NotFound
+from trainwright.pipeline.reasons.queues import QUEUE_LABEL
 from trainwright.pipeline.reasons.sentences import condition
 from trainwright.schema.jsonobject import Json
 
@@ -58,6 +59,11 @@ async def set_nodes(client: Client, name: str, namespace: str, nodes: int) -> Js
         least, most = elastic["minNodes"], elastic["maxNodes"]
         if least <= nodes <= most:
             raise
+        if queue := (job["metadata"].get("labels") or {}).get(QUEUE_LABEL):
+            raise Failure(
+                f"TrainJob {name} cannot have {nodes} nodes: it is in the queue {queue} of Kueue, which has counted"
+                f" {elastic['wantedNodes']} and would end all of its pods for another number; run it again with that"
+            ) from error
         raise Failure(
             f"TrainJob {name} cannot have {nodes} nodes: it trains on {least} to {most}, as elasticPolicy of its"
             " runtime says"

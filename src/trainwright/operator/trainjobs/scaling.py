@@ -22,7 +22,8 @@ from trainwright.operator.stores.kinds import Kinds
 from trainwright.operator.trainjobs.applier import Replaced
 from trainwright.operator.trainjobs.events import Events
 from trainwright.pipeline import Workload
-from trainwright.pipeline.elasticity import elastic_status, wanted_nodes
+from trainwright.pipeline.elasticity import NodeRange, elastic_status, wanted_nodes
+from trainwright.pipeline.reasons.queues import QUEUE_LABEL
 
 SCALED = "Scaled"
 NODES_JOINED = "NodesJoined"
@@ -37,11 +38,20 @@ class Scaling:
         self._events = events
 
     def count(self, job: TrainJob, workload: Workload) -> ElasticStatus | None:
-        """`status.elastic`; None for a job that is not elastic, and for one that has ended."""
+        """`status.elastic`; None for a job that is not elastic, and for one that has ended.
+
+        Kueue counts the nodes of a job when it admits it, and evicts the job for another number: while a job of one of
+        its queues trains, the limits are the number that it has, so that the API server refuses another. When a node
+        is lost the fewest is the runtime's again, by which the status says whether the job trains.
+        """
         limits = workload.status.node_range
         if limits is None or workload.status.is_finished:
             return None
-        parts = self._kinds.framework.count(workload.plugin, self._kinds.parts_of(job, workload))
+        parts = list(self._kinds.framework.count(workload.plugin, self._kinds.parts_of(job, workload)))
+        if job.metadata.label(QUEUE_LABEL) and not job.is_suspended:
+            wanted = wanted_nodes(job, limits)
+            is_whole = sum(part.ready for part in parts) >= wanted
+            limits = NodeRange(wanted if is_whole else limits.minimum, wanted)
         return elastic_status(job, limits, parts, workload.status.node_pods)
 
     async def follow(self, job: TrainJob, workload: Workload) -> str | None:

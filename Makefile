@@ -140,7 +140,8 @@ $(VENV)-%/ready: $(BIN)/uv requirements/%.txt
 
 .PHONY: test-training test-training-long test-examples-long
 test-training: setup-torch $(VENV)-training/ready $(VENV)-mpich/ready $(VENV)-torchtune/ready ## JAX, XGBoost, TensorFlow, MLX, MPI and torchtune train here
-	TRAINWRIGHT_TRAINING=1 $(PYTEST) --timeout 330 $(OPTIONS) tests/training -k "not intelmpi and not deepspeed and not survival and not killed_node"
+	TRAINWRIGHT_TRAINING=1 $(PYTEST) --timeout 330 $(OPTIONS) tests/training \
+	    -k "not intelmpi and not deepspeed and not survival and not killed_node $(if $(TRAINWRIGHT_SHORT),and not test_torch.py and not nodes_join)"
 
 test-long: test-training-long
 test-training-long: setup-torch $(VENV)-training/ready $(VENV)-mpich/ready $(VENV)-intelmpi/ready

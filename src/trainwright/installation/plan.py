@@ -148,8 +148,8 @@ def _refuse_helms(present: Sequence[Json]) -> None:
     )
     raise Refused(
         f"{name_of(owned[0])} belongs to the Helm release {release} in namespace {where}. If that is Trainwright's"
-        f" chart, upgrade it with Helm. If it is Kubeflow Trainer's: its `helm uninstall` would delete the CRDs and with them"
-        f" every TrainJob. Stop it and let Helm forget the release, which deletes nothing, then install with"
+        f" chart, upgrade it with Helm. If it is Kubeflow Trainer's: its `helm uninstall` would delete the CRDs and"
+        f" with them every TrainJob. Stop it and let Helm forget the release, which deletes nothing, then install with"
         f" --take-over:\n"
         f"  kubectl -n {where} scale deployment -l app.kubernetes.io/instance={release} --replicas 0\n"
         f"  kubectl -n {where} delete secret -l owner=helm,name={release}\n{forget}"

@@ -12,7 +12,7 @@ KUBE_PROGRAMS := $(BIN)/python tests/kube/binaries/build.py all
 .PHONY: help setup setup-torch demo check test coverage test-docs test-kubectl test-sdk test-kube test-cluster test-embedded test-long test-workloads test-faults test-mutants sbom audit bench bench-check docs test-examples generate recording screens requirements clean dist test-initializers
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-18s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-23s %s\n", $$1, $$2}'
 
 $(BIN)/uv: requirements/bootstrap.txt
 	@echo "== a Python environment in $(VENV)"

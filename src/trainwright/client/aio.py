@@ -121,7 +121,7 @@ class HttpTransport:
         while True:
             pool, context, data = await self._prepare(request)
             exchange = await self._take(pool, context)
-            reply = exchange.request(data, request.read_buffer)
+            reply = exchange.request(data, request.read_buffer, request.gather_seconds)
             try:
                 try:
                     await _send_rest(exchange, request, deadline)

@@ -212,6 +212,7 @@ class Client:
         *,
         timeout_seconds: int | None = None,
         idle_seconds: float = WATCH_IDLE_SECONDS,
+        gather_seconds: float = 0.0,
         decode: Any = Json,
         metadata_only: bool = False,
         **selection: Unpack[Selection],
@@ -219,10 +220,15 @@ class Client:
         """An open watch: `async with client.watch(…) as events: async for event in events: …`.
 
         The iterator ends when the server ends the stream. An ERROR event is raised, as `Expired` when the version is
-        too old.
+        too old. Events that come close upon others may wait for `gather_seconds`: read together, they cost less.
         """
         request = requests.watch(
-            resource, namespace, timeout_seconds=timeout_seconds, metadata=metadata_only, **selection
+            resource,
+            namespace,
+            timeout_seconds=timeout_seconds,
+            gather_seconds=gather_seconds,
+            metadata=metadata_only,
+            **selection,
         )
         async with self._stream(request, idle_seconds) as stream:
             yield self._events(stream, decode)

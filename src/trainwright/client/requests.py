@@ -45,6 +45,8 @@ class Request(msgspec.Struct, frozen=True):
     accept: str = JSON_TYPE
     read_buffer: int | None = None
     """Bytes of a streamed answer that may wait to be read; None for the transport's own limit."""
+    gather_seconds: float = 0.0
+    """How long what comes of a stream right after something else may be left to gather, so that it is read at once."""
 
     @property
     def target(self) -> str:
@@ -188,13 +190,14 @@ def watch(
     namespace: str | None,
     *,
     timeout_seconds: int | None,
+    gather_seconds: float,
     metadata: bool,
     **selection: Unpack[Selection],
 ) -> Request:
     options = {"watch": True, "allowWatchBookmarks": True, "timeoutSeconds": timeout_seconds}
     query = query_of(options | _named(_SELECTION, selection))
     accept = METADATA_ONLY if metadata else JSON_TYPE
-    return Request("GET", path_of(resource, namespace), query, accept=accept)
+    return Request("GET", path_of(resource, namespace), query, accept=accept, gather_seconds=gather_seconds)
 
 
 def write(

@@ -21,6 +21,8 @@ READ_BUFFER = 4 * 2**20
 LARGEST_HEAD = 256 * 1024
 PIECE = 2**18
 """What is written at once: encrypting more would hold up the event loop."""
+CLOSE_SECONDS = 0.05
+"""What comes so soon after something else may be left to gather."""
 
 
 class Broken(ConnectionError):
@@ -36,8 +38,10 @@ class _For(IntEnum):
 class Reply:
     """A reply as it comes in. `head()` first; then either `body()`, or `chunks()` or `lines()`."""
 
-    def __init__(self, exchange: Exchange, buffer: int) -> None:
+    def __init__(self, exchange: Exchange, buffer: int, gather: float = 0.0) -> None:
         self._buffer = buffer
+        self._gather = gather
+        self._read_at = float("-inf")  # when something of a stream was read last
         self.status = 0
         self.fields: Fields = []
         self.is_begun = False
@@ -86,9 +90,18 @@ class Reply:
                     return
                 await self._wait(_For.DATA, idle)
             parts, self._parts, self._size = self._parts, [], 0
+            if self._gather:
+                self._let_gather()
             self._exchange.resume()
             for part in parts:
                 yield part
+
+    def _let_gather(self) -> None:
+        """In a burst the connection rests for a moment after each look, and what came meanwhile is read at once."""
+        now = asyncio.get_running_loop().time()
+        if now - self._read_at < CLOSE_SECONDS:
+            self._exchange.rest(self._gather)
+        self._read_at = now
 
     async def lines(self, idle: float) -> AsyncIterator[bytes]:
         """Complete lines without their ends; empty ones are left out. The last one may have no end."""
@@ -176,6 +189,7 @@ class Exchange(asyncio.Protocol):
         self._fields: Fields = []
         self._head_size = 0
         self._is_paused = False
+        self._rest: asyncio.TimerHandle | None = None
         self._may_write = asyncio.Event()
         self._may_write.set()
 
@@ -184,9 +198,11 @@ class Exchange(asyncio.Protocol):
         assert self._transport is not None
         return self._transport
 
-    def request(self, data: bytes, buffer: int | None = None) -> Reply:
-        """Begins a request. `buffer` is how much of a stream may wait to be read."""
-        self._reply = Reply(self, buffer or READ_BUFFER)
+    def request(self, data: bytes, buffer: int | None = None, gather: float = 0.0) -> Reply:
+        """Begins a request. `buffer` is how much of a stream may wait to be read, `gather` for how long what comes
+        in a burst may.
+        """
+        self._reply = Reply(self, buffer or READ_BUFFER, gather)
         self.transport.write(data)
         return self._reply
 
@@ -213,9 +229,19 @@ class Exchange(asyncio.Protocol):
             self._transport.abort()
 
     def resume(self) -> None:
-        if self._is_paused and self.is_open:
+        if self._is_paused and self._rest is None and self.is_open:
             self._is_paused = False
             self.transport.resume_reading()
+
+    def rest(self, seconds: float) -> None:
+        """Reads nothing for so long."""
+        if self._rest is None and self.is_open:
+            self.pause_reading()
+            self._rest = asyncio.get_running_loop().call_later(seconds, self._end_rest)
+
+    def _end_rest(self) -> None:
+        self._rest = None
+        self.resume()
 
     # asyncio's side
 

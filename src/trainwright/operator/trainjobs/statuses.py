@@ -29,6 +29,8 @@ BURST_SECONDS = 10.0
 BURST_STARTS = 16
 """So many TrainJobs that start within a second are a burst."""
 BURST_LOOK_SECONDS = 5.0
+TOGETHER_SECONDS = 0.5
+"""What waits in a burst is looked at in groups: a process that is woken for each by itself takes longer over it."""
 AT_ONCE = frozenset(["conditions"])
 
 
@@ -41,6 +43,12 @@ def difference(old: TrainJobStatus | None, new: TrainJobStatus) -> dict[str, Any
     patch = changed_members(before, after)
     patch.pop("trainerStatus", None)  # the progress server's alone
     return patch
+
+
+def _together(now: float, seconds: float) -> float:
+    """So many seconds, or a little less: up to the moment at which others are looked at, too."""
+    group = (now + seconds) // TOGETHER_SECONDS * TOGETHER_SECONDS
+    return group - now if group > now else seconds
 
 
 class Statuses:
@@ -78,7 +86,7 @@ class Statuses:
             first_seen = self._first_seen.setdefault(key_of(job), now)
             # Compared as times, not as durations: a timer for `due - now` then ends at `due`, rounded as it is here.
             if now < (due := first_seen + BURST_SECONDS) and self._is_burst:
-                return min(BURST_LOOK_SECONDS, due - now)
+                return _together(now, min(BURST_LOOK_SECONDS, due - now))
             if now < (due := first_seen + MERGE_SECONDS):
                 return due - now
         self.forget(key_of(job))

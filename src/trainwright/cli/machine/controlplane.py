@@ -53,6 +53,7 @@ from trainwright.cli.clusters.directory import ClusterDirectory
 from trainwright.cli.failure import Failure
 from trainwright.cli.machine import network, nodes, shipped
 from trainwright.cli.machine.keptport import bind, bind_kept_port
+from trainwright.cli.machine.rehearsal import rehearse
 from trainwright.cli.machine.up import READY
 from trainwright.cli.machine.upkeep import keep_up
 from trainwright.client.client import Client
@@ -83,14 +84,25 @@ class _Stopped(Exception):
     """The control plane was asked to end."""
 
 
-def serve(cluster: ClusterDirectory, *, port: int, api_only: bool, ready: Callable[[], None], ui: bool = False) -> None:
+def serve(
+    cluster: ClusterDirectory,
+    *,
+    port: int,
+    api_only: bool,
+    ready: Callable[[], None],
+    ui: bool = False,
+    rehearsing: bool = True,
+) -> None:
     """Runs the control plane of a directory until SIGTERM or SIGINT. `ready` is called when a TrainJob can be
-    created.
+    created; then a run is rehearsed, unless one comes at once.
     """
     raise_descriptor_limit()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve_api(cluster, port, ready) if api_only else _serve(cluster, port, ready, ui=ui))
+            if api_only:
+                runner.run(_serve_api(cluster, port, ready))
+            else:
+                runner.run(_serve(cluster, port, ready, ui=ui, rehearsing=rehearsing))
     except (StoreError, ControllerFailed) as error:
         raise Failure(str(error)) from error
     except StatusError as error:
@@ -106,7 +118,9 @@ async def _serve_api(cluster: ClusterDirectory, port: int, ready: Callable[[], N
         await stopped.wait()
 
 
-async def _serve(cluster: ClusterDirectory, port: int, ready: Callable[[], None], *, ui: bool) -> None:
+async def _serve(
+    cluster: ClusterDirectory, port: int, ready: Callable[[], None], *, ui: bool, rehearsing: bool
+) -> None:
     stopped = _stop_signal()
     directory = cluster.path / "operator"
     directory.mkdir(mode=0o700, exist_ok=True)
@@ -132,12 +146,19 @@ async def _serve(cluster: ClusterDirectory, port: int, ready: Callable[[], None]
                     webhooks.application(JobSetAdmission(client)), job_sets, _tls(server, "jobset", JOB_SET_NAMES)
                 )
                 recorder = Recorder(client, RunsHome(cluster.path))
-                upkeep = asyncio.create_task(keep_up(cluster, client), name="upkeep")
+                beside = [asyncio.create_task(keep_up(cluster, client), name="upkeep")]
+
+                def announce() -> None:
+                    ready()
+                    if rehearsing:
+                        beside.append(asyncio.create_task(rehearse(client), name="rehearsal"))
+
                 async with admission, _page(cluster) if ui else nullcontext():
                     try:
-                        await _run(operator, workloads, node, recorder, ready, stopped)
+                        await _run(operator, workloads, node, recorder, announce, stopped)
                     finally:
-                        upkeep.cancel()
+                        for task in beside:
+                            task.cancel()
                     await recorder.finish()
                     await node.end_pods()
 
@@ -272,6 +293,7 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--api-only", action="store_true")
     parser.add_argument("--ui", action="store_true")
+    parser.add_argument("--for-a-run", action="store_true", help="one comes at once: do not rehearse it")
     parser.add_argument("--ready-fd", type=int, required=True)
     flags = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -284,7 +306,14 @@ def main() -> int:
     cluster = ClusterDirectory(flags.dir)
     try:
         with cluster.held():
-            serve(cluster, port=flags.port, api_only=flags.api_only, ready=lambda: tell(READY), ui=flags.ui)
+            serve(
+                cluster,
+                port=flags.port,
+                api_only=flags.api_only,
+                ready=lambda: tell(READY),
+                ui=flags.ui,
+                rehearsing=not flags.for_a_run,
+            )
     except Failure as failure:
         if answer.closed:
             raise

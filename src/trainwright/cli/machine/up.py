@@ -102,8 +102,10 @@ def start(cluster: ClusterDirectory, *, port: int = 0, api_only: bool = False, u
     return starting.pid
 
 
-def begin(cluster: ClusterDirectory, *, port: int = 0, api_only: bool = False, ui: bool = False) -> Starting:
-    """Starts a detached control plane and returns at once."""
+def begin(
+    cluster: ClusterDirectory, *, port: int = 0, api_only: bool = False, ui: bool = False, for_a_run: bool = False
+) -> Starting:
+    """Starts a detached control plane and returns at once. One `for_a_run` gets a TrainJob as soon as it is ready."""
     check_system()
     cluster.create()
     running = cluster.running_pid()
@@ -119,7 +121,8 @@ def begin(cluster: ClusterDirectory, *, port: int = 0, api_only: bool = False, u
         "--port",
         str(port),
     ]
-    command += ["--ready-fd", str(writer), *(["--api-only"] if api_only else []), *(["--ui"] if ui else [])]
+    flags = {"--api-only": api_only, "--ui": ui, "--for-a-run": for_a_run}
+    command += ["--ready-fd", str(writer), *(flag for flag, is_set in flags.items() if is_set)]
     cluster.rotate_log()
     with cluster.log_file.open("ab") as log:
         process = subprocess.Popen(

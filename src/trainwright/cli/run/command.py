@@ -135,7 +135,7 @@ class ClusterForRun:
 
     def __enter__(self) -> Self:
         if self._wanted and self._cluster.running_pid() is None:
-            self._starting = begin(self._cluster)
+            self._starting = begin(self._cluster, for_a_run=True)
         return self
 
     def announce(self) -> None:

@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 from typing import Final
 
 LONGEST: Final = 72
@@ -23,7 +23,11 @@ def is_run_id(text: str) -> bool:
 
 
 def fresh_suffix() -> str:
-    return "".join(secrets.choice(_ALPHABET) for _ in range(SUFFIX_LETTERS))
+    """By the system's own randomness; `secrets` would import hashes and a generator that nothing else here needs."""
+    letters: list[str] = []
+    while len(letters) < SUFFIX_LETTERS:
+        letters += (_ALPHABET[byte] for byte in os.urandom(64) if byte < len(_ALPHABET))  # each letter is as likely
+    return "".join(letters[:SUFFIX_LETTERS])
 
 
 def fresh_id(name: str) -> str:

@@ -14,6 +14,9 @@ def main() -> int:
     if sys.argv[1:] == ["--version"]:
         print(f"trainwright {__version__}")
         return 0
+    import gc
+
+    gc.set_threshold(50_000, 20, 20)  # what is imported stays: looking at it a hundred times meanwhile is in vain
     from trainwright.cli.main import main as command
 
     return command()

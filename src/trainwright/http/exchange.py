@@ -99,7 +99,7 @@ class Reply:
     def _let_gather(self) -> None:
         """In a burst the connection rests for a moment after each look, and what came meanwhile is read at once."""
         now = asyncio.get_running_loop().time()
-        if now - self._read_at < CLOSE_SECONDS:
+        if now - self._read_at < CLOSE_SECONDS and not self.is_complete:
             self._exchange.rest(self._gather)
         self._read_at = now
 

@@ -8,7 +8,6 @@ none of them overwrites another's. A run that is deleted is listed in `deleted.j
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -302,7 +301,7 @@ class RunsHome:
         files.append_line(self._deletions, msgspec.json.encode(gone))
         moved = self.path / f".deleted-{id}-{fresh_suffix()}"
         os.rename(directory.path, moved)
-        shutil.rmtree(moved, ignore_errors=True)
+        _remove(moved)
         return gone
 
     def _sweep(self, now: float) -> None:
@@ -313,7 +312,13 @@ class RunsHome:
                     continue
             except FileNotFoundError:
                 continue
-            shutil.rmtree(left, ignore_errors=True)
+            _remove(left)
+
+
+def _remove(directory: Path) -> None:
+    import shutil  # with every form of compression it knows; most commands delete nothing
+
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def _claimed(present: Record, wanted: Record) -> Record | None:

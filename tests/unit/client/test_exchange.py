@@ -232,6 +232,23 @@ async def test_a_body_that_is_read_as_a_whole_never_waits() -> None:
     assert len(await reading) == size
 
 
+async def test_what_comes_in_a_burst_gathers_and_what_comes_alone_is_read_at_once() -> None:
+    exchange, pipe = begun()
+    reply = exchange.request(b"", gather=0.01)
+    exchange.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
+    chunks = reply.chunks(1)
+    exchange.data_received(b"a")
+    assert await anext(chunks) == b"a"
+    assert pipe.may_send  # nothing came before it: it is alone
+    exchange.data_received(b"b")
+    assert await anext(chunks) == b"b"
+    assert not pipe.may_send
+    while not pipe.may_send:
+        await asyncio.sleep(0.001)
+    exchange.data_received(b"c")
+    assert await anext(chunks) == b"c"
+
+
 async def test_a_line_has_a_longest_length() -> None:
     exchange, _ = begun()
     reply = exchange.request(b"")

@@ -15,7 +15,6 @@ from __future__ import annotations
 import errno
 import os
 import shlex
-import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -134,6 +133,8 @@ class ClusterDirectory:
         try:
             if self.log_file.stat().st_size <= LARGEST_LOG:
                 return
+            import shutil  # with every form of compression it knows
+
             previous = self.log_file.with_name(self.log_file.name + ".1")
             shutil.copyfile(self.log_file, previous)
             previous.chmod(0o600)

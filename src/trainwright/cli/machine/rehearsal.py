@@ -1,6 +1,6 @@
 """The local control plane plays a run once before a user does, and stores nothing of it.
 
-The first run would otherwise wait for what happens once in a process: schemas and rules are compiled, the connections to
+The first run would otherwise wait for what happens once in a process: schemas and rules are compiled, connections to
 the admission webhooks are made, the library that signs tokens is imported. All of it is asked for by requests, as dry
 runs, so that nothing here knows what the API server keeps.
 """

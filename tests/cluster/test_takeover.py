@@ -23,7 +23,7 @@ from kube.installation import ACCOUNT, NAMESPACE, USER, Installation
 from kube.stories import TORCH, base, jobsets, runtime, until_state
 from trainwright.schema.jsonobject import Json
 from trainwright.testing.audit import requests
-from trainwright.testing.controlplane import RealControlPlane
+from trainwright.testing.controlplane import CRDS, RealControlPlane
 from trainwright.testing.nodes import OUTCOME_ANNOTATION, OUTCOME_VARIABLE
 from trainwright.testing.oracle import conditions, has_condition
 from waiting import eventually
@@ -319,6 +319,16 @@ def test_over_a_helm_release_it_is_refused_with_steps_that_lose_nothing(version:
             assert plane.admin.get(f"{roles}/other")["metadata"]["annotations"] == marks
             release = plane.admin.find(f"/api/v1/namespaces/{NAMESPACE}/secrets/sh.helm.release.v1.trainer.v1")
             assert release is None
+
+        said = trainwright(plane, "uninstall", "--delete-crds", "--yes")
+        assert "With the CRDs go 2 TrainJobs, 1 of them unfinished" in said
+        eventually("the CRDs are gone", lambda: not crds_of_ours(plane), SECONDS)
+        eventually("so are the pods", lambda: not cluster.pods("running"), SECONDS)
+
+
+def crds_of_ours(plane: RealControlPlane) -> list[str]:
+    names = [item["metadata"]["name"] for item in plane.admin.items(CRDS)]
+    return [name for name in names if name.endswith(".trainer.kubeflow.org")]
 
 
 def told(said: str) -> list[tuple[str, str]]:

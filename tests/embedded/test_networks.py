@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import socket
 import subprocess
@@ -61,6 +62,16 @@ MEET = """
 """
 
 
+REACH = """
+import socket
+try:
+    socket.create_connection(("{address}", 29500), 2)
+    print("reached")
+except OSError as error:
+    print("not so:", error)
+"""
+
+
 @pytest.fixture(params=["as whoever runs the tests", "as a user without rights"])
 def isolated(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CommandLine]:
     with ExitStack() as stack:
@@ -111,6 +122,11 @@ def test_two_jobs_on_the_same_port_never_meet(isolated: CommandLine, tmp_path: P
         assert other not in said.replace("another", ""), "nothing of the other job came here"
         assert said.count("interfaces eth0 lo") == 2, "its own interfaces, and none of the machine's"
         eventually("its progress is reported", partial(has_reported, job), 30)
+
+    addresses = {job: re.findall(r"address (10\.[\d.]+)", lines(job)) for job in ("one", "two")}
+    for target, reached in ((addresses["one"][0], True), (addresses["two"][0], False)):
+        output = isolated("exec", "one", "--rank", "1", "--", sys.executable, "-c", REACH.format(address=target))
+        assert ("reached" in output) is reached, f"{target}: {output}"
 
     isolated.kill_control_plane()
     isolated("up", "--detach")  # isolated again: the choice is kept

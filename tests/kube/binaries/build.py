@@ -106,6 +106,7 @@ MANIFESTS: dict[str, Manifests] = {
     "volcano-manifests": Manifests(
         "volcano", "volcano.sh/volcano", ("config/crd/volcano/bases", "config/crd/jobflow/bases")
     ),
+    "cert-manager-manifests": Manifests("cert-manager", "github.com/cert-manager/cert-manager", ("deploy/crds",)),
     "coscheduling-manifests": Manifests("coscheduling", "sigs.k8s.io/scheduler-plugins", ("config/crd/bases",)),
 }
 
@@ -128,6 +129,7 @@ AROUND = (
     "volcano-manifests",
     "coscheduling",
     "coscheduling-manifests",
+    "cert-manager-manifests",
 )
 
 

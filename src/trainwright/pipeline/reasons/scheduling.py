@@ -19,6 +19,8 @@ from trainwright.schema.jsonobject import Json
 SILENCE_SECONDS = 30.0
 """How long a pod may be without a word of any scheduler."""
 GPU = re.compile(r"Insufficient ([^\s,]*(?:gpu|gaudi|tpu|neuron)[^\s,.]*)", re.IGNORECASE)
+GANG_REJECTION = re.compile(r"rejection in (PostFilter|Unreserve)")
+"""What scheduler-plugins' coscheduling says of a pod whose gang has no room; of the pod that had none it says more."""
 INSUFFICIENT = re.compile(r"Insufficient ([^\s,]*[^\s,.])")
 
 NO_CPU = Cause(
@@ -104,6 +106,9 @@ CAUSES = (
 def find(evidence: Evidence) -> Iterator[Finding]:
     waiting = sorted((pod for pod in evidence.pods if _has_no_node(pod)), key=lambda pod: (index_of(pod), name_of(pod)))
     told = [(pod, said) for pod in waiting if (said := condition_of(pod, "PodScheduled", "False"))]
+    told.sort(
+        key=lambda each: bool(GANG_REJECTION.search(str(each[1].get("message") or "")))
+    )  # another pod of it may say more
     for pod, said in told[:1]:
         yield _unschedulable(evidence, pod, said, len(told))
     if not told:
@@ -116,6 +121,10 @@ def find(evidence: Evidence) -> Iterator[Finding]:
                     name=name_of(pod),
                 )
                 return
+
+
+def _is_rejected_with_its_gang(said: Json) -> bool:
+    return GANG_REJECTION.search(str(said.get("message") or "")) is not None
 
 
 def _unschedulable(evidence: Evidence, pod: Json, said: Json, count: int) -> Finding:
@@ -139,6 +148,8 @@ def _unschedulable(evidence: Evidence, pod: Json, said: Json, count: int) -> Fin
 
 
 def _cause_of(message: str) -> Cause:
+    if GANG_REJECTION.search(message):
+        return GANG
     if message.startswith("gang "):
         return GANG_NEVER_FITS if "can never fit" in message else GANG
     if GPU.search(message):

@@ -87,6 +87,16 @@ def test_gates_are_named() -> None:
     assert "kueue.x-k8s.io/topology" in found.headline
 
 
+def test_of_a_gang_the_pod_that_says_most_is_told() -> None:
+    rejected = unschedulable("0/1 nodes are available: 1 optimistic rejection in PostFilter.")
+    assert why(pods=[rejected]).code == "GangWaits"
+    released = unschedulable("0/1 nodes are available: 1 rejection in Unreserve.")
+    assert why(pods=[released]).code == "GangWaits"
+    first = unschedulable("0/2 nodes are available: 2 Insufficient cpu.")
+    found = why(pods=[rejected, first])
+    assert (found.code, "Insufficient cpu" in found.headline) == ("TooLittleCpu", True)
+
+
 def test_a_scheduler_that_says_nothing_is_named() -> None:
     silent = pod(spec={"schedulerName": "volcano"})
     silent["metadata"]["creationTimestamp"] = LONG_AGO

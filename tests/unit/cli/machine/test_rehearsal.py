@@ -9,6 +9,7 @@ from trainwright.api.resources import (
     JOB_SETS,
     JOBS,
     PODS,
+    SERVICE_ACCOUNTS,
     SERVICES,
     TRAIN_JOBS,
 )
@@ -24,7 +25,7 @@ async def test_every_step_is_accepted_and_nothing_is_stored() -> None:
         for runtime in objects("runtimes/plain.yaml"):
             await server.admin.create(CLUSTER_TRAINING_RUNTIMES, runtime)
         account = {"metadata": {"name": "default", "namespace": "default"}}
-        await server.admin.create(rehearsal.SERVICE_ACCOUNTS, account, "default")
+        await server.admin.create(SERVICE_ACCOUNTS, account, "default")
         before = {kind: server.list(kind, "default") for kind in KINDS}
         runtimes = await server.admin.get(CLUSTER_TRAINING_RUNTIMES, "plain")
         for step in rehearsal._steps(server.client):

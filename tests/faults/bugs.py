@@ -202,6 +202,16 @@ def sec1(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reconciler.TrainJobReconciler, "_build_again", build_again)
 
 
+def uid_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A status never says which workload the job has."""
+    difference = statuses.difference
+
+    def without(*args: Any) -> dict[str, Any]:
+        return {name: value for name, value in difference(*args).items() if name != "workloadUID"}
+
+    patch.setattr(statuses, "difference", without)
+
+
 def ended_is_deleted(patch: pytest.MonkeyPatch) -> None:
     """A finished job's workload is deleted when the store says that it runs, however old that is. (Ours, until 0.2.)"""
     delete = ending.delete_workload
@@ -243,6 +253,7 @@ BUGS: dict[str, Bug] = {
     "U12": u12,
     "U13": u13,
     "SEC1": sec1,
+    "uid-forgotten": uid_forgotten,
     "ended-is-deleted": ended_is_deleted,
     "lost-too-soon": lost_too_soon,
     "own-clock": by_the_operators_clock,

@@ -25,6 +25,7 @@ CAUGHT_BY = {
     "U12": "W1 0 lag:1",
     "U13": "W1 0 refused:409@4",
     "SEC1": "W15 0 hide:jobsets/15@4",
+    "uid-forgotten": "W15 0 stale:30/6@4",
     "ended-is-deleted": "W1 0 stale:15/6@8",
     "lost-too-soon": "W1 0 stale:30/6@5",
     "own-clock": "W6 0 skew:-600",

@@ -157,6 +157,7 @@ class FaultyTransport:
         self.asked: list[Request] = []
         self.answered: list[Answered] = []
         self.crashed = asyncio.Event()
+        self.crashed_at = 0.0
         self._frozen_until = float("-inf")
 
     @property
@@ -232,6 +233,7 @@ class FaultyTransport:
             await self._die()
 
     async def _die(self) -> None:
+        self.crashed_at = self._clock.wall()
         self.crashed.set()
         await asyncio.Event().wait()  # whoever waits is cancelled by the test, as a dead process is
 

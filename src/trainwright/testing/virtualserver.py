@@ -70,7 +70,7 @@ class VirtualServer:
 
     def _client(self, transport: InProcessTransport | FaultyTransport) -> Client:
         client = Client(transport)
-        client.server_time = ServerTime(self.clock.wall)
+        client.server_time = ServerTime(self.clock.wall, self.clock.now)
         return client
 
     def get(self, resource: Resource, name: str, namespace: str = "default") -> Json | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from email.utils import formatdate
 
 import pytest
@@ -12,12 +13,19 @@ from trainwright.client.servertime import ServerTime
 from trainwright.client.transport import Answer
 
 
-class Wall:
-    def __init__(self) -> None:
-        self.time = 1_700_000_000.25
+class Machine:
+    """Its wall clock can be set; its steady one only goes on."""
 
-    def __call__(self) -> float:
-        return self.time
+    def __init__(self) -> None:
+        self.wall = 1_700_000_000.25
+        self.steady = 71.0
+
+    def passes(self, seconds: float) -> None:
+        self.wall += seconds
+        self.steady += seconds
+
+    def server_time(self) -> ServerTime:
+        return ServerTime(lambda: self.wall, lambda: self.steady)
 
 
 def date(time: float) -> str:
@@ -25,36 +33,52 @@ def date(time: float) -> str:
 
 
 def test_without_a_sign_to_the_contrary_our_own_clock_is_right() -> None:
-    wall = Wall()
-    it = ServerTime(wall)
-    assert it.now() == wall.time
-    it.observe(date(wall.time), wall.time - 0.1, wall.time)
+    machine = Machine()
+    it = machine.server_time()
+    assert it.now() == machine.wall
+    machine.passes(7)
+    assert it.now() == machine.wall
+    it.observe(date(machine.wall), machine.wall - 0.1, machine.wall)
     assert it.offset == 0.0
 
 
 @pytest.mark.parametrize("skew", [600.0, -600.0, 5.0])
 def test_a_skewed_clock_is_corrected_to_within_a_second(skew: float) -> None:
-    wall = Wall()
-    it = ServerTime(wall)
+    machine = Machine()
+    it = machine.server_time()
     for step in (0.0, 0.3, 0.35, 0.35, 0.2):
-        wall.time += step
-        it.observe(date(wall.time + skew), wall.time - 0.01, wall.time)
+        machine.passes(step)
+        it.observe(date(machine.wall + skew), machine.wall - 0.01, machine.wall)
     assert abs(it.offset - skew) < 0.6
 
 
-def test_a_clock_that_is_set_is_followed() -> None:
-    wall = Wall()
-    it = ServerTime(wall)
-    it.observe(date(wall.time), wall.time, wall.time)
-    server = wall.time
-    wall.time += 3600  # somebody sets our clock
-    it.observe(date(server), wall.time, wall.time)
-    assert abs(it.now() - server) < 1.1
+@pytest.mark.parametrize("jump", [3600.0, -3600.0])
+def test_a_wall_clock_that_is_set_between_two_answers_moves_nothing(jump: float) -> None:
+    machine = Machine()
+    it = machine.server_time()
+    it.observe(date(machine.wall), machine.wall, machine.wall)
+    before = it.now()
+    machine.wall += jump  # somebody sets our clock
+    machine.passes(5)
+    assert it.now() == before + 5
+
+
+@pytest.mark.parametrize("jump", [3600.0, -3600.0])
+def test_a_server_whose_clock_is_set_is_followed(jump: float) -> None:
+    machine = Machine()
+    it = machine.server_time()
+    it.observe(date(machine.wall), machine.wall, machine.wall)
+    it.observe(date(machine.wall + jump), it.local(), it.local())
+    assert abs(it.now() - (machine.wall + jump)) < 1.1
+
+
+def test_the_machines_own_clocks_are_taken_by_default() -> None:
+    assert abs(ServerTime().now() - time.time()) < 1.0
 
 
 @pytest.mark.parametrize("text", [None, "yesterday", "", "Thu, 99 Jan 2026 00:00:00 GMT"])
 def test_what_is_no_date_changes_nothing(text: str | None) -> None:
-    it = ServerTime(Wall())
+    it = Machine().server_time()
     it.observe(text, 0.0, 1.0)
     assert it.offset == 0.0
 

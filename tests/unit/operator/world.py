@@ -75,7 +75,7 @@ class World:
 
     async def __aenter__(self) -> World:
         await self.server.__aenter__()
-        self.server.client.server_time = ServerTime(lambda: self.clock.wall() + self._skew)
+        self.server.client.server_time = ServerTime(lambda: self.clock.wall() + self._skew, self.clock.now)
         await self.enter_namespace("ns")
         for resource in self._kinds:
             await self.define(resource)

@@ -5,5 +5,6 @@
 
 `plan` is the line, `workloads` what users do, `stage` the server and the operators it is played on, `cast` whoever else
 acts in a cluster, `lens` what an operator sees of it, `play` runs a plan, `verdict` judges it against an undisturbed
-run, `generator` makes the plans of a workload from its writes.
+run, `window` knows the one window in which a job may train twice, `generator` makes the plans of a workload from
+its writes.
 """

@@ -15,6 +15,7 @@ from trainwright.testing.faults import Rule
 from trainwright.testing.plans import rules
 from trainwright.testing.plans.plan import Fault, Plan
 from trainwright.testing.plans.stage import NeverHappened, Stage, is_counted
+from trainwright.testing.plans.window import Loss, losses
 from trainwright.testing.plans.workloads import WORKLOADS, Player
 from trainwright.testing.watchlog import live
 
@@ -34,6 +35,8 @@ class Ending:
     seconds: float = 0.0
     """From the first request to the workload's end."""
     problems: list[str] = field(default_factory=list)
+    losses: list[Loss] = field(default_factory=list)
+    """What was lost in the known window. The workloads that took their places are in neither state nor counts."""
 
 
 async def play(plan: Plan) -> Ending:
@@ -73,7 +76,12 @@ async def play(plan: Plan) -> Ending:
 
 def _finish(stage: Stage, plan: Plan, ending: Ending) -> None:
     changes = stage.changes
+    if len(stage.replicas) == 1:
+        ending.losses = list(losses(changes, stage.replicas[0].deaths))
+    rebuilt = {loss.rebuilt.uid for loss in ending.losses}
     for change in live(changes).values():
+        if change.uid in rebuilt:
+            continue
         body = masked(change.object, change.kind, stage.namespace + "/never")
         if change.kind == "TrainJob" and WORKLOADS[plan.workload].ends_in_two_ways:
             body = {"spec": body["spec"]}
@@ -82,6 +90,7 @@ def _finish(stage: Stage, plan: Plan, ending: Ending) -> None:
         f"{change.type} {change.kind} {change.name}"
         for change in changes
         if change.type in ("ADDED", "DELETED")
+        and change.uid not in rebuilt
         and (change.kind == "ControllerRevision" or oracle.owning_trainjob(change.object) is not None)
     )
     ending.writes = _counted(stage)
@@ -93,7 +102,7 @@ def _finish(stage: Stage, plan: Plan, ending: Ending) -> None:
     )
     story = oracle.Story(changes, requests, news_seconds=NEWS_SECONDS + slow)
     ending.problems += [str(found) for rule in oracle.RULES for found in rule(story)]
-    ending.problems += rules.violations(changes)
+    ending.problems += rules.violations(changes, ending.losses)
 
 
 def _reads(stage: Stage) -> int:

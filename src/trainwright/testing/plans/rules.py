@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from trainwright.schema.jsonobject import Json
 from trainwright.testing import oracle
+from trainwright.testing.plans.window import Loss
 from trainwright.testing.watchlog import Change, histories, live
 
 
-def violations(changes: list[Change]) -> Iterator[str]:
+def violations(changes: list[Change], losses: Iterable[Loss] = ()) -> Iterator[str]:
+    """`losses` are the workloads that were lost in the known window."""
     yield from _running_is_left_alone(changes)
     yield from _mounted_is_there(changes)
-    yield from _trains_once(changes)
+    yield from _trains_once(changes, {loss.rebuilt.uid: loss.lost.uid for loss in losses})
 
 
 def _running_is_left_alone(changes: list[Change]) -> Iterator[str]:
@@ -59,8 +61,8 @@ def _mounted(volume: Json) -> Iterator[tuple[str, str]]:
             yield "ConfigMap", config["name"]
 
 
-def _trains_once(changes: list[Change]) -> Iterator[str]:
-    """After a JobSet of a TrainJob has ended, no other begins (I12)."""
+def _trains_once(changes: list[Change], in_place_of: Mapping[str, str]) -> Iterator[str]:
+    """After a JobSet of a TrainJob has ended, no other begins (I12), but in place of the one that was lost."""
     ended: dict[str, Change] = {}
     seen: dict[str, set[str]] = {}
     for change in changes:
@@ -68,8 +70,9 @@ def _trains_once(changes: list[Change]) -> Iterator[str]:
         if owner is None:
             continue
         uids = seen.setdefault(owner["uid"], set())
-        if change.uid not in uids and owner["uid"] in ended:
-            yield f"I12: {change} was made after {ended[owner['uid']]} had ended"
+        before = ended.get(owner["uid"])
+        if change.uid not in uids and before is not None and in_place_of.get(change.uid) != before.uid:
+            yield f"I12: {change} was made after {before} had ended"
         uids.add(change.uid)
         if any(oracle.has_condition(change.object, kind) for kind in ("Completed", "Failed")):
             ended[owner["uid"]] = change

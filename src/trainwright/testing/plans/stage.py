@@ -25,6 +25,7 @@ from trainwright.operator.settings import Settings
 from trainwright.testing.faults import FaultyTransport, Rule
 from trainwright.testing.plans.cast import Cast
 from trainwright.testing.plans.lens import Lens, View
+from trainwright.testing.plans.window import Death
 from trainwright.testing.virtualserver import VirtualServer
 from trainwright.testing.watchlog import Change
 
@@ -82,6 +83,7 @@ class Replica:
         self.transports: list[FaultyTransport] = []
         self.task: asyncio.Task[None] | None = None
         self.starts = 0
+        self.deaths: list[Death] = []
         self._stage = stage
 
     def start(self) -> None:
@@ -92,7 +94,7 @@ class Replica:
         transport = FaultyTransport(Lens(inner, self.view), self.rules, clock=stage.clock)
         self.transports.append(transport)
         client = Client(transport)
-        client.server_time = ServerTime(self.clock.wall)
+        client.server_time = ServerTime(self.clock.wall, self.clock.now)
         configuration = local()
         if stage.elects:
             election = LeaderElectionConfig(leader_elect=True, resource_name="trainer", resource_namespace="default")
@@ -116,6 +118,8 @@ class Replica:
         if self.has_crashed:
             await self.stop()
             await self._stage.clock.advance(RESTART_SECONDS)
+            blind = max(0.0, self.view.stale_until - self._stage.clock.now())
+            self.deaths.append(Death(self.transports[-1].crashed_at, self._stage.clock.wall() + blind))
             self.start()
         elif self.task is not None and self.task.done():
             self._stage.problems.append(f"the operator {self.name} ended: {self.task.exception()!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+from typing import NamedTuple
 
 import yaml
 
@@ -36,14 +37,24 @@ async def undisturbed(plan: Plan) -> Ending:
     return _undisturbed[key]
 
 
+class Verdict(NamedTuple):
+    wrong: list[str]
+    in_window: int = 0
+    """How many jobs trained twice as the known window allows (`window`)."""
+
+
 async def judge(plan: Plan) -> list[str]:
     """What is wrong with it; nothing when it holds."""
+    return (await verdict(plan)).wrong
+
+
+async def verdict(plan: Plan) -> Verdict:
     reference = await undisturbed(plan)
     try:
         async with asyncio.timeout(LONGEST_SECONDS):
             ending = await play(plan)
     except TimeoutError:
-        return [f"it did not come to an end within {LONGEST_SECONDS:.0f} s of real time"]
+        return Verdict([f"it did not come to an end within {LONGEST_SECONDS:.0f} s of real time"])
     faults = list(ending.problems)
     expected, found = (_comparable(it.state, plan) for it in (reference, ending))
     if expected != found and not any("never happened" in text for text in faults):
@@ -57,7 +68,7 @@ async def judge(plan: Plan) -> list[str]:
     late = ending.seconds - reference.seconds / min(rate, 1.0)
     if plan.faults and not plan.of(*KINDS - CLOCKS) and late > CLOCK_SECONDS:
         faults.append(f"took {ending.seconds:.1f} s, undisturbed {reference.seconds:.1f} s")
-    return faults
+    return Verdict(faults, len(ending.losses))
 
 
 def _may_replace(plan: Plan) -> bool:

@@ -10,6 +10,7 @@ that kind; nobody else waits for it, and it comes alive by itself. What is watch
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -20,7 +21,7 @@ from trainwright.api.metadata import ObjectMeta, PartialObjectMetadata
 from trainwright.api.resources import SECRETS, Resource
 from trainwright.api.trainjob import TrainJob
 from trainwright.client import Client
-from trainwright.clock import Clock
+from trainwright.clock import Clock, deadline
 from trainwright.controlloop import Delta, Key, OwnWrites, Source, key_of
 from trainwright.controlloop.informer import Informer
 from trainwright.operator.stores.views import thin_metadata
@@ -111,14 +112,10 @@ class Kinds:
         """Until every kind that can be a workload has been listed or refused, but not for long: a kind that stays
         silent concerns its own jobs only. A job that is looked at earlier is looked at twice.
         """
-        sources = [source for _, source in self._workloads()]
-        answers: asyncio.Future[Any] = asyncio.gather(*(source.wait_answered() for source in sources))
-        patience: asyncio.Future[Any] = asyncio.ensure_future(clock.sleep(PATIENCE_SECONDS))
-        try:
-            await asyncio.wait({answers, patience}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            answers.cancel()
-            patience.cancel()
+        with contextlib.suppress(TimeoutError):
+            async with deadline(clock, PATIENCE_SECONDS):
+                for source in [source for _, source in self._workloads()]:
+                    await source.wait_answered()
 
     # Watching
 
@@ -218,6 +215,16 @@ class Kinds:
             _name(watch.resource, thing.metadata.name)
             for watch, source in self._sources.items()
             for thing in source.store.by(BY_OWNER, job.metadata.uid)
+        )
+
+    def known_of(self, job: TrainJob, plan: Plan) -> frozenset[ObjectName]:
+        """The objects of the plan whose names the stores know, whoever controls them."""
+        names = {ObjectName.of(intention.object) for intention in plan.objects}
+        return frozenset(
+            name
+            for name in names
+            for watch, source in self._sources.items()
+            if watch.is_of(name.api_version, name.kind) and source.store.get(Key(job.metadata.namespace, name.name))
         )
 
     def taken_from(self, job: TrainJob) -> frozenset[ObjectName]:

@@ -20,6 +20,7 @@ import msgspec
 
 from trainwright.api.metadata import ObjectMeta, PartialObjectMetadata
 from trainwright.api.resources import CONFIG_MAPS, SECRETS, TRAIN_JOBS, Resource
+from trainwright.api.times import seconds_of
 from trainwright.api.trainjob import TrainJob
 from trainwright.client import AlreadyExists, Client, Forbidden, NotFound
 from trainwright.client.errors import ApiError, Conflict, Invalid, Status, not_served
@@ -63,9 +64,9 @@ class Applier:
         self._resource_of = resource_of
 
     async def write(
-        self, plan: Plan, owner: TrainJob, workload: Workload | None, children: Collection[ObjectName]
+        self, plan: Plan, owner: TrainJob, workload: Workload | None, known: Collection[ObjectName]
     ) -> Written:
-        """Writes all, in order, but what is so already. `workload` and `children` are what the stores know of."""
+        """Writes all, in order, but what is so already. `known` are the names that the stores know, whoever's."""
         if workload is None:
             await self._claim_secrets(plan.objects, owner)
         written = Written()
@@ -83,7 +84,7 @@ class Applier:
                     }
                     written.workload = await self._apply(resource, versioned, owner, workload.metadata)
                 else:
-                    new = workload is None and ObjectName.of(body) not in children
+                    new = workload is None and ObjectName.of(body) not in known
                     await self._write(resource, intention, owner, written, new=new)
             except Conflict:
                 raise  # somebody was faster: read again, and do not bother the user
@@ -97,8 +98,8 @@ class Applier:
         """Creates an object by one request, without looking first. Returns it, and whether it is new.
 
         An apply without force tells whether it created. Where it did not, or was refused, we look once: an object
-        that this TrainJob controls, and whose content nobody else set, is ours from a lost answer, a crash or a
-        second operator, and stands. From any other object our fields are withdrawn by an empty apply.
+        that this TrainJob controls, whose content nobody else set, and which is not older than the TrainJob, is ours
+        from a lost answer, a crash or a second operator, and stands. Any other object is given back.
         """
         name, namespace = str(body["metadata"]["name"]), owner.metadata.namespace
         refusal: ApiError | None = None
@@ -115,14 +116,19 @@ class Applier:
         except NotFound as error:
             raise refusal or error from None
         metadata = msgspec.convert(found["metadata"], ObjectMeta)
-        if metadata.is_controlled_by(owner.metadata.uid) and not _has_other_authors(found, body):
+        others, older = _has_other_authors(found, body), _is_older(metadata, owner.metadata)
+        if metadata.is_controlled_by(owner.metadata.uid) and not others and not older:
             if metadata.is_being_deleted:
                 raise Replaced(f'{resource.kind} "{name}" is being deleted')
             return msgspec.json.encode(found), False
         if refusal is None:
-            empty = {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": {"name": name}}
             await self._client.apply(
-                resource, empty, name=name, namespace=namespace, field_manager=FIELD_MANAGER, decode=bytes
+                resource,
+                _without_owner(body, content=not others),
+                name=name,
+                namespace=namespace,
+                field_manager=FIELD_MANAGER,
+                decode=bytes,
             )
         raise NameTaken(resource.kind, name)
 
@@ -283,15 +289,38 @@ class Applier:
 
 
 def _has_other_authors(found: Json, body: Json) -> bool:
-    """Whether another manager owns part of what makes this object ours: any list or object in its spec that we set.
+    """Whether another manager owns part of what makes this object ours: its data, or any list or object in its spec
+    that we set.
 
     Single values are nobody's signature: a queue sets `suspend` on objects of others.
     """
     parts = {f"f:{name}" for name, value in (body.get("spec") or {}).items() if isinstance(value, (dict, list))}
-    return any(
-        entry.get("manager") != FIELD_MANAGER and parts & ((entry.get("fieldsV1") or {}).get("f:spec") or {}).keys()
+    others = [
+        entry.get("fieldsV1") or {}
         for entry in found["metadata"].get("managedFields") or ()
+        if entry.get("manager") != FIELD_MANAGER
+    ]
+    return any(
+        parts & (fields.get("f:spec") or {}).keys() or ("data" in body and "f:data" in fields) for fields in others
     )
+
+
+def _is_older(child: ObjectMeta, owner: ObjectMeta) -> bool:
+    """Whether an object was there before the TrainJob, so that it cannot be this one's: a predecessor's, which it left
+    behind as an orphan. Our own apply has just made it look like ours.
+    """
+    created, began = child.creation_timestamp, owner.creation_timestamp
+    return created is not None and began is not None and seconds_of(created) < seconds_of(began)
+
+
+def _without_owner(body: Json, *, content: bool) -> Json:
+    """What gives an object back that is not ours. A stranger's loses all that we added. An orphan keeps its content,
+    which our field manager wrote for its former owner, and loses its new one.
+    """
+    metadata = body["metadata"]
+    if not content:
+        return {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": {"name": metadata["name"]}}
+    return {**body, "metadata": {key: value for key, value in metadata.items() if key != "ownerReferences"}}
 
 
 class Replaced(Conflict):

@@ -239,8 +239,9 @@ class TrainJobReconciler:
         observed = await self._observe(job, workload, revision)
         plan = build(job, revision.runtime, observed, self._kinds.framework, self._keys)  # pure
         self._kinds.check(plan)
+        known = self._kinds.known_of(job, plan)
         try:
-            written = await self._applier.write(plan, job, observed.workload, observed.children)
+            written = await self._applier.write(plan, job, observed.workload, known)
         except WorkloadRefused as error:
             if observed.workload is None:
                 raise

@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from trainwright.api.configuration import CertManagementConfig, StatusServerConfig, local
+from trainwright.api.configuration import CertManagementConfig, Configuration, StatusServerConfig, local
 from trainwright.api.resources import CONFIG_MAPS, JOB_SETS, SECRETS, TRAIN_JOBS, Resource
+from trainwright.client.requests import DeleteOptions
 from trainwright.operator.certificates.material import Policy, next_material
 from trainwright.schema.jsonobject import Json
 from trainwright.testing.faults import DropBefore
@@ -92,30 +93,84 @@ async def test_a_configmap_edited_by_hand_is_put_right_while_the_job_runs() -> N
         assert world.get(CONFIG_MAPS, HOSTFILE)["data"] == before["data"]
 
 
-async def test_a_new_ca_reaches_the_configmaps_of_running_jobs(tmp_path: Path) -> None:
-    """Certificates as cert-manager mounts them: when they change, so does what pods mount to report progress."""
-    for number in ("1", "2"):
-        made = next_material(None, Policy("operator.ns.svc"), datetime.now(UTC), injected=True)
-        assert made is not None
-        (tmp_path / number).mkdir()
-        for name, content in (("ca.crt", made.bundle), ("tls.crt", made.certificate), ("tls.key", made.key)):
-            (tmp_path / number / name).write_bytes(content)
-    mounted = tmp_path / "mounted"
-    mounted.symlink_to(tmp_path / "1")
-    configuration = msgspec.structs.replace(
+def certificates_in(directory: Path) -> None:
+    made = next_material(None, Policy("operator.ns.svc"), datetime.now(UTC), injected=True)
+    assert made is not None
+    directory.mkdir()
+    for name, content in (("ca.crt", made.bundle), ("tls.crt", made.certificate), ("tls.key", made.key)):
+        (directory / name).write_bytes(content)
+
+
+def reporting(certificates: Path) -> Configuration:
+    """Progress is reported, so that every job has a ConfigMap beside its JobSet and no Secret."""
+    return msgspec.structs.replace(
         local(),
-        cert_management=CertManagementConfig(enable=False, cert_dir=str(mounted)),
+        cert_management=CertManagementConfig(enable=False, cert_dir=str(certificates)),
         feature_gates={"TrainJobStatus": True},
         status_server=StatusServerConfig(host="127.0.0.1", port=free_port()),
     )
-    async with World(configuration=configuration) as world:
+
+
+AUTHORITY = "job-tls-config"
+
+
+@pytest.mark.parametrize("labelled", [True, False], ids=["the watch shows it", "the watch does not show it"])
+async def test_what_a_predecessor_left_as_an_orphan_is_not_taken_over(tmp_path: Path, labelled: bool) -> None:
+    certificates_in(tmp_path / "1")
+    async with World(configuration=reporting(tmp_path / "1")) as world:
         await world.add(TRAIN_JOBS, train_job())
         await world.settle(2)
-        first = world.get(CONFIG_MAPS, "job-tls-config")
+        await world.server.admin.delete(TRAIN_JOBS, "job", "ns", DeleteOptions(propagation="Orphan"))
+        await world.settle(5)
+        await world.remove(JOB_SETS, "job")
+        if not labelled:
+            await world.change(CONFIG_MAPS, AUTHORITY, {"metadata": {"labels": None}})
+        await world.settle(5)
+        left = world.get(CONFIG_MAPS, AUTHORITY)
+        assert not left["metadata"].get("ownerReferences")
+        await world.add(TRAIN_JOBS, train_job())
+        await world.settle(30)
+        found = world.get(CONFIG_MAPS, AUTHORITY)
+        assert (found["metadata"]["uid"], found["data"]) == (left["metadata"]["uid"], left["data"])
+        assert not found["metadata"].get("ownerReferences")
+        assert f'ConfigMap "{AUTHORITY}" exists already' in world.status()["message"]
+        assert world.find_job_set() is None
+        await world.remove(CONFIG_MAPS, AUTHORITY)
+        await world.settle(90)
+        [owner] = world.get(CONFIG_MAPS, AUTHORITY)["metadata"]["ownerReferences"]
+        assert owner["uid"] == world.get(TRAIN_JOBS, "job")["metadata"]["uid"]
+
+
+@pytest.mark.parametrize("first", ["theirs", "the job"])
+async def test_a_strangers_configmap_with_data_of_its_own_is_given_back_as_it_was(tmp_path: Path, first: str) -> None:
+    certificates_in(tmp_path / "1")
+    theirs = {"metadata": {"name": AUTHORITY, "labels": {"of": "them"}}, "data": {"mine": "x"}}
+    async with World(configuration=reporting(tmp_path / "1"), start=False) as world:
+        for what in ("theirs", "the job") if first == "theirs" else ("the job", "theirs"):
+            await (world.add(CONFIG_MAPS, theirs) if what == "theirs" else world.add(TRAIN_JOBS, train_job()))
+            await world.settle(3)
+        await world.start()
+        await world.settle(30)
+        found = world.get(CONFIG_MAPS, AUTHORITY)
+        assert (found["data"], found["metadata"]["labels"]) == ({"mine": "x"}, {"of": "them"})
+        assert not found["metadata"].get("ownerReferences")
+        assert f'ConfigMap "{AUTHORITY}" exists already' in world.status()["message"]
+
+
+async def test_a_new_ca_reaches_the_configmaps_of_running_jobs(tmp_path: Path) -> None:
+    """Certificates as cert-manager mounts them: when they change, so does what pods mount to report progress."""
+    for number in ("1", "2"):
+        certificates_in(tmp_path / number)
+    mounted = tmp_path / "mounted"
+    mounted.symlink_to(tmp_path / "1")
+    async with World(configuration=reporting(mounted)) as world:
+        await world.add(TRAIN_JOBS, train_job())
+        await world.settle(2)
+        first = world.get(CONFIG_MAPS, AUTHORITY)
         mounted.unlink()
         mounted.symlink_to(tmp_path / "2")
         await world.settle(15)
-        second = world.get(CONFIG_MAPS, "job-tls-config")
+        second = world.get(CONFIG_MAPS, AUTHORITY)
         assert second["data"]["ca.crt"] == (tmp_path / "2" / "ca.crt").read_text()
         assert second["data"] != first["data"]
         assert second["metadata"]["uid"] == first["metadata"]["uid"]

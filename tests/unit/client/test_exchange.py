@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwright.client import Client, Connection, HttpTransport, RequestError, UnknownOutcome, Unreachable
+from trainwright.client import Client, ConfigError, Connection, HttpTransport, RequestError, UnknownOutcome, Unreachable
 from trainwright.client.credentials import Credential, StaticCredentials
 from trainwright.client.requests import Request
 from trainwright.http.exchange import PIECE, READ_BUFFER, Broken, Exchange
@@ -142,6 +142,16 @@ async def test_an_answer_that_was_compressed_unasked_is_read() -> None:
 async def test_a_token_that_could_end_its_header_is_never_sent(token: str) -> None:
     async with Client.to(Connection("http://127.0.0.1:1", StaticCredentials(Credential(f"Bearer {token}")))) as client:
         with pytest.raises(RequestError, match="printable ASCII"):
+            await client.raw("/x")
+
+
+async def test_a_token_is_not_sent_over_http_but_to_this_machine() -> None:
+    secret = StaticCredentials(Credential("Bearer secret"))
+    async with Client.to(Connection("http://api.test:8080", secret)) as client:
+        with pytest.raises(ConfigError, match="not sent over http"):
+            await client.raw("/x")
+    async with Client.to(Connection("http://127.0.0.1:1", secret)) as client:
+        with pytest.raises(Unreachable):
             await client.raw("/x")
 
 

@@ -12,7 +12,7 @@ from trainwright.http.response import Response
 from trainwright.http.server import Server
 
 IDLE = 1_000
-UNFINISHED = 12
+UNFINISHED = 40
 REVIEW = 15 * 2**20
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from trainwright.operator.statuses import MERGE_SECONDS
+from trainwright.operator.trainjobs.statuses import MERGE_SECONDS
 from trainwright.testing import oracle
 from trainwright.testing.watchlog import Change, histories
 

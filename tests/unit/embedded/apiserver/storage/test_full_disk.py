@@ -12,11 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from trainwright.api.resources import CONFIG_MAPS
+from trainwright.client import ApiError, Client
+from trainwright.embedded.apiserver.inprocess import InProcessTransport
+from trainwright.embedded.apiserver.server import Server
 from trainwright.embedded.apiserver.storage import reserve
 from trainwright.embedded.apiserver.storage.sqlite import SqliteStore
 from trainwright.embedded.apiserver.storage.store import Change, Key, StoreCorrupt, StoreError, StoreFull
 
 WAIT = 20.0
+CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap"}
 
 
 @pytest.fixture
@@ -132,3 +137,28 @@ def test_damage_is_still_damage(tmp_path: Path, damage: bytes) -> None:
     store = SqliteStore(tmp_path)
     with pytest.raises(StoreCorrupt, match="is damaged"):
         store.open()
+
+
+async def test_a_server_that_cannot_write_says_so_when_asked_whether_it_is_ready(disk: Path) -> None:
+    store = SqliteStore(disk)
+    store.open()
+    with contextlib.closing(store):
+        await look_at_readiness(store, disk)
+
+
+async def look_at_readiness(store: SqliteStore, disk: Path) -> None:
+    async with Server(store) as server:
+        client = Client(InProcessTransport(server))
+        assert await client.raw("/readyz", decode=bytes) == b"ok"
+        filler = fill(disk, 0)
+        for number in range(500):  # what is reserved for deletes is not for creates
+            try:
+                body = {"metadata": {"name": f"c{number}"}, "data": {"x": "y" * 4096}}
+                await client.create(CONFIG_MAPS, {**CONFIG_MAP, **body}, "default")
+            except ApiError:
+                break
+        with pytest.raises(ApiError, match="readyz check failed"):
+            await client.raw("/readyz", decode=bytes)
+        filler.unlink()
+        await client.create(CONFIG_MAPS, {**CONFIG_MAP, "metadata": {"name": "again"}}, "default")
+        assert await client.raw("/readyz", decode=bytes) == b"ok"

@@ -30,6 +30,7 @@ from trainwright.pipeline.coverage import covers
 from trainwright.pipeline.plan import Intention
 from trainwright.schema.jsonobject import Json
 
+MOST_GIVEN_BACK = 1000
 SUFFIX_LENGTH = 5  # of what the API server appends to a generateName
 
 ResourceOf = Callable[[Mapping[str, Any]], Resource]
@@ -62,6 +63,7 @@ class Applier:
     def __init__(self, client: Client, resource_of: ResourceOf) -> None:
         self._client = client
         self._resource_of = resource_of
+        self._given_back: dict[tuple[str, ObjectName], None] = {}  # looked at before another try, which would wake us
 
     async def write(
         self, plan: Plan, owner: TrainJob, workload: Workload | None, known: Collection[ObjectName]
@@ -84,7 +86,8 @@ class Applier:
                     }
                     written.workload = await self._apply(resource, versioned, owner, workload.metadata)
                 else:
-                    new = workload is None and ObjectName.of(body) not in known
+                    met = (owner.metadata.uid, ObjectName.of(body)) in self._given_back
+                    new = workload is None and not met and ObjectName.of(body) not in known
                     await self._write(resource, intention, owner, written, new=new)
             except Conflict:
                 raise  # somebody was faster: read again, and do not bother the user
@@ -121,6 +124,9 @@ class Applier:
             if metadata.is_being_deleted:
                 raise Replaced(f'{resource.kind} "{name}" is being deleted')
             return msgspec.json.encode(found), False
+        self._given_back[owner.metadata.uid, ObjectName.of(body)] = None
+        while len(self._given_back) > MOST_GIVEN_BACK:
+            del self._given_back[next(iter(self._given_back))]
         if refusal is None:
             await self._client.apply(
                 resource,

@@ -59,7 +59,7 @@ def change(type: str, uid: str, at: float, *, job: str = "job", kind: str = "Job
     return Change(type, kind, int(at * 10), body, at)
 
 
-COMPLETED = {"conditions": [{"type": "Completed", "status": "True"}]}
+COMPLETED: dict[str, Any] = {"conditions": [{"type": "Completed", "status": "True"}]}
 LOST = [change("ADDED", "first", 0.1), change("DELETED", "first", 5.0, **COMPLETED)]
 REBUILT = change("ADDED", "second", 10.5)
 DEATH = Death(0.5, 10.0)

@@ -1,4 +1,4 @@
-"""A TrainJob as one line of the jobs view. Pure; the sentence is the one of `get` and `why` (I13)."""
+"""A TrainJob as one line of the jobs view. Pure; the sentence is the one of `get` and `why`."""
 
 from __future__ import annotations
 

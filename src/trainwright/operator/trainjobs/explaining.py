@@ -1,4 +1,4 @@
-"""Why a TrainJob failed, or does not run: looks at its pods, when and only when there is something to explain (I13).
+"""Why a TrainJob failed, or does not run: looks at its pods, when and only when there is something to explain.
 
 In: a TrainJob and its workload. Out: a sentence for its status, an event that says the same, and when to look again.
 Pods are listed once when the workload has failed; and when the pods of a started job are not all ready after ten

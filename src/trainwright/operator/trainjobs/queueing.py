@@ -1,4 +1,4 @@
-"""Why Kueue holds a TrainJob back: its Workload, where the operator's role allows it to be read (I13).
+"""Why Kueue holds a TrainJob back: its Workload, where the operator's role allows it to be read.
 
 In: a suspended TrainJob with the label of a queue. Out: Kueue's Workloads of it, or none. The shipped role does not
 allow it: who wants it binds one more. Whether it is allowed is asked once an hour, and only when a job is queued.

@@ -3,7 +3,7 @@
 In: a TrainJob, its workload and the workload's parts from the stores. Out: the parts have as many nodes as the
 TrainJob asks for, or a sentence says why not; `status.elastic` says how many there are; events tell who joined and
 who was lost. The plugin that built the workload knows how it is resized. Only the workload of this TrainJob and what
-the workload itself controls is written (I2), each by its uid.
+the workload itself controls is written, each by its uid.
 
 A TrainJob that does not say how many nodes it wants gets the fewest, through `trainjobs/scale`, once its status says
 that it is elastic: an autoscaler has nothing to begin with otherwise.

@@ -20,7 +20,7 @@ def violations(changes: list[Change], losses: Iterable[Loss] = ()) -> Iterator[s
 
 
 def _running_is_left_alone(changes: list[Change]) -> Iterator[str]:
-    """The jobs of a JobSet that is not suspended never change (I4)."""
+    """The jobs of a JobSet that is not suspended never change."""
     for history in histories(change for change in changes if change.kind == "JobSet"):
         for before, after in itertools.pairwise(history):
             was, now = before.object["spec"], after.object["spec"]
@@ -62,7 +62,7 @@ def _mounted(volume: Json) -> Iterator[tuple[str, str]]:
 
 
 def _trains_once(changes: list[Change], in_place_of: Mapping[str, str]) -> Iterator[str]:
-    """After a JobSet of a TrainJob has ended, no other begins (I12), but in place of the one that was lost."""
+    """After a JobSet of a TrainJob has ended, no other begins, but in place of the one that was lost."""
     ended: dict[str, Change] = {}
     seen: dict[str, set[str]] = {}
     for change in changes:

@@ -49,6 +49,7 @@ FOUND = {
     "the last counts of a job that ran into its deadline": "W6 0 stale:30/3@8",
     "a wait of which rounding leaves a trace": "W2 0 stale:30/3@15",
     "a child of a job that is gone": "W2 0 stale:5/6@7",
+    "a refusal that passes while a job is suspended": "W3 0 refused:429@12",
     "a wall clock that is set between two answers": "W7 0 jump:3600@6",
 }
 

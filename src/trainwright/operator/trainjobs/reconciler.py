@@ -245,7 +245,7 @@ class TrainJobReconciler:
         except WorkloadRefused as error:
             if observed.workload is None:
                 raise
-            if await self._halt(job, observed.workload):
+            if await self._halt(job, observed.workload, error):
                 return revision.name, workload
             if not await self._make_room(job, observed.workload, plan, error):
                 raise
@@ -292,10 +292,12 @@ class TrainJobReconciler:
             raise Replaced(f'{workload.resource.kind} "{metadata.name}" was replaced')
         return msgspec.structs.replace(workload, metadata=live, stored=stored)
 
-    async def _halt(self, job: TrainJob, workload: Workload) -> bool:
+    async def _halt(self, job: TrainJob, workload: Workload, error: WorkloadRefused) -> bool:
         """The API server refuses to change a workload that is to be suspended: Kubeflow Trainer, or another version of
         ours, built it otherwise. It is suspended as it is; when its pods have gone, `_make_room` decides.
         """
+        if not isinstance(error.error, (BadRequest, Forbidden, Invalid)):
+            return False  # it passes
         if not job.is_suspended or workload.status.is_suspended or workload.status.halt is None:
             return False
         await self._patch(workload, workload.status.halt)

@@ -79,10 +79,13 @@ def _may_replace(plan: Plan) -> bool:
 def _comparable(state: dict[str, Json], plan: Plan) -> dict[str, Json]:
     if not _may_replace(plan):
         return state
-    return {
-        name: {key: value for key, value in item.items() if key != "status"} if name.startswith("JobSet/") else item
-        for name, item in state.items()
-    }
+    return {name: _as_replaced(item) if name.startswith("JobSet/") else item for name, item in state.items()}
+
+
+def _as_replaced(job_set: Json) -> Json:
+    """Without what a JobSet that was replaced, or suspended by a patch of its own, has otherwise."""
+    metadata = {key: value for key, value in job_set["metadata"].items() if key != "managedFields"}
+    return {**{key: value for key, value in job_set.items() if key != "status"}, "metadata": metadata}
 
 
 def difference(before: object, after: object) -> str:

@@ -216,13 +216,18 @@ def _harmless() -> Iterator[None]:
             raise
 
 
+def _is_late(event: Json) -> bool:
+    """JobSet's controller made a Job that its cache did not show yet, and tells of it; ours reads the Job."""
+    return bool(event["reason"] == "JobCreationFailed" and event.get("message", "").endswith("already exists"))
+
+
 def _state(sets: list[Json], jobs: list[Json], services: list[Json], events: list[Json]) -> Json:
     found = sets[0] if sets else {}
     status = found.get("status") or {}
     uid = (found.get("metadata") or {}).get("uid", "")
     conditions = sorted((c["type"], c["status"], c["reason"], c["message"]) for c in status.get("conditions") or ())
     lives = bool(found) and "deletionTimestamp" not in found["metadata"]
-    about = [event for event in events if lives and event["involvedObject"]["kind"] == "JobSet"]
+    about = [event for event in events if lives and event["involvedObject"]["kind"] == "JobSet" and not _is_late(event)]
     return {
         "there": bool(found),
         "conditions": conditions,

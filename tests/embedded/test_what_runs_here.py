@@ -84,7 +84,7 @@ RESTARTED = """
 
 
 def test_a_rank_that_fails_restarts_its_job_as_often_as_the_policy_says(shared: CommandLine, tmp_path: Path) -> None:
-    job = plain_job("again", RESTARTED.format(home=tmp_path), nodes=2)
+    job = plain_job("three-attempts", RESTARTED.format(home=tmp_path), nodes=2)
     job = job.replace("      replicatedJobs:", "      failurePolicy:\n        maxRestarts: 2\n      replicatedJobs:")
     (tmp_path / "job.yaml").write_text(job)
     shared("run", str(tmp_path / "job.yaml"), code=1)

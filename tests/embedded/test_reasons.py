@@ -73,6 +73,15 @@ def test_i_see_that_a_kill_means_memory(shared: CommandLine, tmp_path: Path) -> 
     assert "--memory" in told["mend"]
 
 
+def test_i_see_that_my_rank_used_more_memory_than_it_may(shared: CommandLine, tmp_path: Path) -> None:
+    hungry = "import time\nheld = bytearray(400 << 20)\nheld[::4096] = bytes(len(held) // 4096)\ntime.sleep(60)\n"
+    folder = script(tmp_path, hungry)
+    told = said_by_all(shared, "hungry", "train.py", "--name", "hungry", "--memory", "200Mi", cwd=folder)
+    assert (told["code"], told["rank"]) == ("OutOfMemory", 0)
+    assert "200" in told["headline"], "with the limit"
+    assert "--memory" in told["mend"]
+
+
 def test_i_see_that_the_machine_is_too_small(shared: CommandLine, tmp_path: Path) -> None:
     folder = script(tmp_path, "pass\n")
     told = said_by_all(shared, "large", "train.py", "--name", "large", "--cpus", "999", cwd=folder)

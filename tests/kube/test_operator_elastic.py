@@ -7,6 +7,7 @@ its template, and its controller leaves the Job alone that it made; so the opera
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -278,7 +279,10 @@ def at_rest(plane: RealControlPlane, namespace: str, path: str, memory: str | No
 
 
 def shown(status: Json) -> Json:
-    """What a status says, without times; in any order."""
-    conditions = {it["type"]: (it["status"], it["reason"], it["message"]) for it in status.get("conditions") or ()}
+    """What a status says, without times and in any order. Of several pods, which one a message names is chance."""
+    conditions = {
+        it["type"]: (it["status"], it["reason"], re.sub(r" of Pod \S+", " of Pod …", it["message"]))
+        for it in status.get("conditions") or ()
+    }
     counts = {name: status.get(name) or 0 for name in ("currentReplicas", "desiredReplicas")}
     return {**counts, "metrics": status.get("currentMetrics") or [], "conditions": conditions}

@@ -66,7 +66,7 @@ def finding(one: Ended, rank: int | None, number: int) -> Finding:
     kernel = [line for line in one.lines if KERNEL.match(line)]
     who = who_failed(one, rank)
     if one.reason == "OOMKilled":
-        cause, what = OUT_OF_MEMORY, f"{who} used more memory than its limit allows and was killed (OOMKilled)"
+        cause, what = OUT_OF_MEMORY, f"{who} used more memory than {_memory_limit(one)} and was killed (OOMKilled)"
     elif number == KILL and kernel:
         said = KERNEL.sub(r"\1", kernel[-1])
         cause, what = OUT_OF_MEMORY, f"{who} was killed by the kernel: {said[:160]}"
@@ -86,6 +86,14 @@ def finding(one: Ended, rank: int | None, number: int) -> Finding:
         time=one.time,
         details=tuple(kernel or one.lines[-4:]),
     )
+
+
+def _memory_limit(one: Ended) -> str:
+    for container in (one.pod.get("spec") or {}).get("containers") or []:
+        if container.get("name") == one.container:
+            limit = ((container.get("resources") or {}).get("limits") or {}).get("memory")
+            return f"its limit of {limit}" if limit else "its limit allows"
+    return "its limit allows"
 
 
 def by_exit_code(one: Ended) -> Finding:

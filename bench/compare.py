@@ -24,7 +24,7 @@ from pathlib import Path
 from comparison import growth, limits, plot, report, results
 from comparison.contenders import CONTENDERS, DEFAULT, LIFTED, OURS
 from comparison.measures import figure_of
-from comparison.programs import ROOT
+from comparison.programs import ROOT, compile_ours
 from comparison.results import NOBODY, Result, Run
 from comparison.scenarios import kind_and_count, play
 from comparison.stage import load_average
@@ -48,6 +48,7 @@ def main() -> int:
         return _set_limits(arguments.set_limits, arguments.limits_of)
     if arguments.show:
         return judged(results.read(arguments.show), arguments.show)
+    compile_ours()
     target: Path = arguments.result or ROOT / "build" / "bench" / f"{arguments.form}.json"
     if arguments.resume:
         result = results.read(target)

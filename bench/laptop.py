@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 
 from comparison import limits, results
-from comparison.programs import ROOT
+from comparison.programs import ROOT, compile_ours
 from comparison.results import Ratio, Result, Run
 from comparison.scenarios import Outcome
 
@@ -135,6 +135,7 @@ def main() -> int:
         )
         limits.FILE.write_text(limits.text_of(known))
         return 0
+    compile_ours()
     result = results.begin(f"python bench/laptop.py {shlex.join(sys.argv[1:])}".strip(), FORM)
     for number in range(1, arguments.runs + 1):
         with tempfile.TemporaryDirectory(prefix="laptop-") as scratch:

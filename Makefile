@@ -141,11 +141,11 @@ $(VENV)-%/ready: $(BIN)/uv requirements/%.txt
 .PHONY: test-training test-training-long test-examples-long
 test-training: setup-torch $(VENV)-training/ready $(VENV)-mpich/ready $(VENV)-torchtune/ready ## JAX, XGBoost, TensorFlow, MLX, MPI and torchtune train here
 	TRAINWRIGHT_TRAINING=1 $(PYTEST) --timeout 330 $(OPTIONS) tests/training \
-	    -k "not intelmpi and not deepspeed and not survival and not killed_node $(if $(TRAINWRIGHT_SHORT),and not test_torch.py and not nodes_join)"
+	    -k "not intelmpi and not deepspeed and not survival $(if $(TRAINWRIGHT_SHORT),and not killed_node and not test_torch.py and not nodes_join)"
 
 test-long: test-training-long
 test-training-long: setup-torch $(VENV)-training/ready $(VENV)-mpich/ready $(VENV)-intelmpi/ready
-	TRAINWRIGHT_TRAINING=1 TRAINWRIGHT_TRAINING_KILLS=20 $(PYTEST) --timeout 900 tests/training -k "intelmpi or deepspeed or survival or killed_node"
+	TRAINWRIGHT_TRAINING=1 TRAINWRIGHT_TRAINING_KILLS=20 $(PYTEST) --timeout 900 tests/training -k "intelmpi or deepspeed or survival"
 
 test-kube: setup ## the operator on a real control plane; builds its programs once, with Go
 	@$(KUBE_PROGRAMS) trainer trainer-manifests >/dev/null
